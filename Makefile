@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The clients of model providers for Node, with which the proxy is tested.
 NODE_CLIENTS := tests/server/proxy/node/node_modules/.package-lock.json
 
-.PHONY: install demo test proof sdk-suite faults audit secrets system lint bench docs lock
+.PHONY: install demo test proof pages sdk-suite faults audit secrets system system-proof lint bench docs lock
 
 install: $(READY)
 
@@ -34,19 +34,23 @@ demo: $(READY)
 	$(BIN)/recollect demo
 
 # Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
-test: $(READY) $(MCP1)/.ready system $(NODE_CLIENTS)
+test: system $(READY) $(MCP1)/.ready $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not proof" --ignore tests/faults --ignore tests/server/proof
 
 # The rest of the tests: short forms of the long campaigns, the whole service under attack, second drivers.
-proof: $(READY) $(MCP1)/.ready system $(NODE_CLIENTS)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "proof and not campaign"
+proof: system-proof $(READY) $(MCP1)/.ready $(NODE_CLIENTS) pages
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "proof and not campaign" --ignore tests/pages
+
+# The examples of every page of the documentation, from the wheel, each after the install line of its page.
+pages: $(READY)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup tests/pages
 
 # The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
 sdk-suite: $(READY)
 	$(BIN)/python -m tests.sdk_suite
 
 # The long form of the proof, about 40 minutes: its results are docs/reliability.md.
-faults: $(READY) $(MCP1)/.ready system $(NODE_CLIENTS)
+faults: system-proof $(READY) $(MCP1)/.ready $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m campaign
 	$(BIN)/python -m tests.faults --keep
 
@@ -57,13 +61,13 @@ audit: $(READY)
 secrets: $(READY)
 	$(BIN)/python -m tests.security.secrets
 
-# What tests need of Debian: Node with npm, a browser (or RECOLLECT_TEST_CHROMIUM names another), and a compiler for a clock that jumps.
+# The programs that tests need, in tests/system.py. It comes first: what is missing is said before any download.
 system:
-	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null; }
-	@{ command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM"; } && command -v cc >/dev/null || \
-	  { apt-get update -qq && apt-get install -y -qq chromium gcc libc6-dev >/dev/null; }
+	@$(PYTHON) -m tests.system test
+system-proof:
+	@$(PYTHON) -m tests.system proof
 
-$(NODE_CLIENTS): tests/server/proxy/node/package-lock.json | system
+$(NODE_CLIENTS): tests/server/proxy/node/package-lock.json | $(READY)
 	npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(dir $<)
 	touch $@
 
@@ -79,12 +83,9 @@ docs: $(READY)
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "the documentation is in site/index.html"
 
-# All of them but `crewai` and `strands`.
-EXTRAS := all adk agent-framework claude-agent-sdk llama-index pydantic-ai sqlalchemy
-
 # Takes the newest versions that pyproject.toml allows; run it by hand, then run the tests.
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
-	  $(addprefix --extra ,$(EXTRAS)) --group dev --output-file requirements.lock pyproject.toml
+	  --extra all --group dev --output-file requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
 	  --extra crewai --extra strands --extra encrypt --extra postgres --group mcp1 --output-file requirements-mcp1.lock pyproject.toml

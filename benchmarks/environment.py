@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-PACKAGES = ("recollect", "openai-agents", "aiosqlite", "msgspec")
+PACKAGES = ("recollect-memory", "openai-agents", "aiosqlite", "msgspec")
 
 
 def describe_environment(directory: Path) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from recollect.testing.providers import ProviderServer
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
+from recollect.testing.servers.service import ServiceServer
 
 TESTS = Path(__file__).parent
 # `make proof` runs these, and `make test` leaves them out: long campaigns, and the service as a whole.
@@ -70,6 +73,35 @@ def redis_url() -> Iterator[str]:
         return
     with RedisServer() as server:
         yield server.url
+
+
+@pytest.fixture
+def page_variables(
+    page: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """The variables that the examples of a page read, each with the URL of a real server."""
+    text = page.read_text("utf-8")
+    variables = {}
+    with ExitStack() as stack:
+        if 'os.environ["DATABASE_URL"]' in text:
+            variables["DATABASE_URL"] = stack.enter_context(_new_database(request))
+        if 'os.environ["REDIS_URL"]' in text:
+            variables["REDIS_URL"] = request.getfixturevalue("redis_url")
+        if 'os.environ["SERVICE_URL"]' in text:
+            path = tmp_path_factory.mktemp("service") / "recollect.db"
+            variables["SERVICE_URL"] = stack.enter_context(ServiceServer(str(path))).url
+        yield variables
+
+
+@contextmanager
+def _new_database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database that nobody has used."""
+    from .sessions.postgres.database import sql
+
+    url, name = request.getfixturevalue("postgres_url"), f"page_{uuid4().hex}"
+    sql(url, f"CREATE DATABASE {name}")
+    yield f"{url.rpartition('/')[0]}/{name}"
+    sql(url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

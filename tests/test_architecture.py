@@ -34,8 +34,8 @@ LAYERS = (
     "extensions",
     "moving",
     "providers",
-    "migrations",
     "server",
+    "migrations",
     "mcp",
     "testing",
     "cli",
@@ -126,7 +126,8 @@ def test_the_public_surface_is_this_list() -> None:
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError
         DatabaseBusyError Described DiskFullError ImportFormatError ImportReport
         InMemorySession InvalidItemError Item Leasable MissingAbilityError MissingExtraError
-        NotADatabaseError Pairs Positioned PositionedItem ReadOnlyError RecollectError
+        MissingExtensionError
+        FileReplacedError NotADatabaseError Pairs Positioned PositionedItem ReadOnlyError RecollectError
         RepairReport RetryingSession Rewritable RunLockTimeoutError SQLiteSession
         SchemaMismatchError Session SessionABC SessionClosedError SessionInfo
         SessionInputCallback SessionManager SessionMetadata SessionPage SessionSettings
@@ -141,7 +142,7 @@ def test_the_public_surface_is_this_list() -> None:
         UnusableAnswerError
         ConversationSettings MemoryOutline TokenMeter UNCHANGED UserOutline
         CachedEmbedder CallableEmbedder Embedder LocalEmbedder MemoryHit MemorySearch OnnxEmbedder
-        OpenAIEmbedder Recalled Receipt TurnHit TurnSearch Why
+        OpenAIEmbedder PageChanges PageLine Recalled Receipt TurnHit TurnSearch UserPage Why
         """.split()  # noqa: SIM905
     )
     for name in recollect.__all__:
@@ -197,7 +198,7 @@ def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str],
         "except recollect.MissingExtraError as error: print(error)"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert f"pip install 'recollect[{extra}]'" in ended.stdout
+    assert f"pip install 'recollect-memory[{extra}]'" in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,16 @@ def test_an_integration_whose_extra_is_missing_says_so(extra: str, package: str,
         "except ImportError as error: print(error)"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert f"pip install 'recollect[{extra}]'" in ended.stdout
+    assert f"pip install 'recollect-memory[{extra}]'" in ended.stdout
+
+
+def test_an_integration_needs_no_extra_but_its_own() -> None:
+    script = (
+        "import sys; sys.modules['cryptography'] = sys.modules['pytest'] = None\n"
+        "import recollect.integrations.framework\n"
+        "import recollect.testing.providers, recollect.testing.servers.service"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_missing_extra_is_named() -> None:
@@ -237,7 +247,7 @@ def test_a_missing_extra_is_named() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "pip install 'recollect[agents]'" in ended.stderr
+    assert "pip install 'recollect-memory[agents]'" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

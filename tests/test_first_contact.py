@@ -1,15 +1,20 @@
 """Code as a user of the SDK would write it works, or the error says what to write instead."""
 
 import importlib
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import agents.extensions.memory
+import agents.memory
 import pytest
+from openai import AsyncOpenAI
 
 import recollect
 import recollect.extensions.memory
+import recollect.memory
 from recollect import (
     InMemorySession,
     OpenAIAgentProvider,
@@ -35,6 +40,40 @@ def test_every_session_of_the_sdks_extensions_is_here_or_is_explained() -> None:
                 importlib.import_module("recollect.extensions.memory").__getattr__(name)
 
 
+def test_every_name_of_the_sdks_memory_is_in_ours() -> None:
+    seeds = {"TResponseInputItem", "start_openai_conversations_session"}
+    assert {*agents.memory.__all__, *seeds} == set(recollect.memory.__all__)
+    for name in recollect.memory.__all__:
+        found = getattr(recollect.memory, name)
+        assert found is getattr(recollect, name, getattr(agents.memory, name, None))
+    assert not hasattr(recollect.memory, "NoSuchSession")
+
+
+def test_importing_the_memory_package_loads_no_session() -> None:
+    script = "import sys, recollect.memory; print([name for name in sys.modules if 'recollect.' in name])"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "['recollect.memory']\n"
+
+
+@in_event_loop
+async def test_the_compaction_of_the_sdk_wraps_our_session() -> None:
+    wrapped = recollect.SQLiteSession("s")
+    session = recollect.memory.OpenAIResponsesCompactionSession(
+        "s", wrapped, client=AsyncOpenAI(api_key="none")
+    )
+    await session.add_items([{"role": "user", "content": "hello"}])
+    assert await wrapped.get_items() == await session.get_items() == [{"role": "user", "content": "hello"}]
+    wrapped.close()
+
+
+def test_the_move_page_names_every_session_of_the_sdk() -> None:
+    page = (ROOT / "docs" / "how-to" / "move-from-the-sdk.md").read_text("utf-8")
+    names = [name for module in (agents.memory, agents.extensions.memory) for name in module.__all__]
+    classes = [name for name in names if name.endswith("Session") and name[0].isupper()]
+    abstract = {"Session", "OpenAIResponsesCompactionAwareSession"}
+    assert [name for name in classes if f"`{name}`" not in page and name not in abstract] == []
+
+
 def test_an_unknown_name_is_no_attribute() -> None:
     assert not hasattr(recollect.extensions.memory, "NoSuchSession")
     assert set(dir(recollect.extensions.memory)) == set(recollect.extensions.memory.__all__)
@@ -43,7 +82,7 @@ def test_an_unknown_name_is_no_attribute() -> None:
 def test_the_extras_of_the_sdk_that_bring_sessions_are_ours_too() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {"sqlalchemy", "redis", "encrypt"} <= set(project["optional-dependencies"])
-    assert project["optional-dependencies"]["sqlalchemy"] == ["recollect[postgres]"]
+    assert project["optional-dependencies"]["sqlalchemy"] == ["recollect-memory[postgres]"]
 
 
 # --- arguments ---

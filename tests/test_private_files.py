@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from recollect import EventLog, MemoryStore, SQLAlchemySession, SQLiteSession, export_session
-from recollect.cli.maintenance import copy_file
+from recollect.cli.database_files import copy_file
 from recollect.private_files import create_private, replace_privately
-from recollect.testing.contract import in_event_loop, message, texts
+from recollect.testing.contract import in_event_loop, message
 
 
 @pytest.fixture(autouse=True)
@@ -75,17 +75,6 @@ async def test_a_file_that_exists_keeps_its_mode(path: Path, mode: int) -> None:
     async with SQLiteSession("s", path) as session:
         await session.add_items([message("a")])
         assert set(modes_in(path.parent).values()) == {mode}
-
-
-@in_event_loop
-async def test_a_file_that_was_deleted_is_private_when_it_is_made_again(path: Path) -> None:
-    async with SQLiteSession("s", path) as session:
-        await session.add_items([message("a")])
-        for each in path.parent.iterdir():
-            each.unlink()
-        await session.add_items([message("b")])
-        assert texts(await session.get_items()) == ["b"]
-        assert modes_in(path.parent) == PRIVATE_WITH_LOG
 
 
 @pytest.mark.parametrize("name", ["history.json", "history.jsonl"])

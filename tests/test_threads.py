@@ -5,7 +5,13 @@ import sys
 from pathlib import Path
 
 _REPORT = "import sys; print(sys.getswitchinterval())"
-_WORKER = "import sys; from recollect.cli import main; main(['worker', sys.argv[1], '--until-idle'])"
+_WORKER = """
+import sys
+from recollect.cli import main
+
+main(["remember", "The user sails.", "--user", "ada", "--url", sys.argv[1]])
+main(["worker", "--url", sys.argv[1], "--until-idle"])
+"""
 _LIBRARY = """
 import asyncio, sys
 from recollect import MemoryStore

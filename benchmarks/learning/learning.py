@@ -8,6 +8,7 @@ from typing import TypeVar
 from recollect.memory.database.entries import Changes, NewEntry
 from recollect.memory.entry import Entry
 from recollect.memory.pipeline.consolidation import apply_changes, consolidate, split_facts
+from recollect.memory.pipeline.replacements import apply_replacements
 from recollect.memory.pipeline.stages import Answer, Candidate, Decision, Excerpt, Extractor
 
 from .labels import Labelled
@@ -37,7 +38,8 @@ async def learn(extractor: Extractor, labelled: Labelled) -> Learned:
     learned = Learned()
     read: tuple[object, ...] = ()
     for messages in labelled.sessions:
-        excerpt = Excerpt("agent", labelled.user, messages, read[-_BEFORE:])  # type: ignore[arg-type]
+        known = tuple(learned.current)
+        excerpt = Excerpt("agent", labelled.user, messages, read[-_BEFORE:], known)  # type: ignore[arg-type]
         await _read_session(extractor, excerpt, learned)
         read += messages
     return learned
@@ -49,7 +51,7 @@ async def _read_session(extractor: Extractor, excerpt: Excerpt, learned: Learned
     if candidates:
         update = (await _timed(learned, extractor.update(excerpt, candidates, learned.current))).value
         _apply(learned, excerpt, candidates, update.decisions)
-    mind = (await _timed(learned, extractor.mind(excerpt, learned.current))).value
+    mind = found.mind or (await _timed(learned, extractor.mind(excerpt, learned.current))).value
     _apply(learned, excerpt, split_facts(mind.candidates), ())
 
 
@@ -66,7 +68,8 @@ def _apply(
 ) -> None:
     said_at = {message.message_id: message.created_at for message in excerpt.messages}
     started = perf_counter()
-    changes = consolidate("conversation", candidates, decisions, learned.current, said_at)
+    decided = apply_replacements(candidates, decisions, learned.current)
+    changes = consolidate("conversation", candidates, decided, learned.current, said_at)
     learned.seconds += perf_counter() - started
     _note(learned, changes)
     learned.current = apply_changes(learned.current, changes, "memory")

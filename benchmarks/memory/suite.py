@@ -7,6 +7,7 @@ from ..harness import Suite
 from .bare import BARE
 from .databases import KINDS, Databases
 from .growth import growth, name_of
+from .page import SIZES, page
 from .peers import INLINE, MEM0, peers
 from .processing import OFFLINE, PROVIDER, process
 from .recording import record
@@ -40,6 +41,7 @@ def build(directory: Path, quick: bool) -> Suite:
             for workers in (1, 4)
         ),
         *(growth(databases, kind, scale.memories, scale.some) for kind in KINDS),
+        *(page(databases, kind, SIZES, scale.some) for kind in KINDS),
         peers(databases, scale.some),
     ]
     smallest, *_, largest = map(name_of, scale.memories)

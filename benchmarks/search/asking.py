@@ -11,11 +11,12 @@ from typing import Any
 
 from recollect import MemoryStore
 from recollect.errors import RecollectError
+from recollect.items import estimate_text_tokens
 from recollect.memory.hits import MemoryHit, TurnHit
 from recollect.memory.search.relevance import DEFAULT_CUT
 
 from .collections import Question, Sample
-from .evaluation import Answered, Results, Unanswerable, rank_sessions
+from .evaluation import Answered, Results, Shown, Unanswerable, rank_sessions
 
 _LONGEST_LIST = 20
 _LIST_FOR_SESSIONS = 100
@@ -102,16 +103,30 @@ async def ask(recorded: Recorded, question: Question, way: Way) -> Answered:
     if way.min_relevance is not None:
         above = _shown(await _search(recorded, question.text, way, _LONGEST_LIST, way.min_relevance))
     sessions = await _ask_for_sessions(recorded, question, way) if way.sessions else None
-    return Answered(question.kind, question.evidence, _shown(hits), seconds, above, sessions)
+    chances = tuple(hit.score for hit in hits)
+    return Answered(question.kind, question.evidence, _shown(hits), seconds, above, sessions, chances)
+
+
+async def ask_for_block(
+    recorded: Recorded, text: str, budget: int, question: Question | None = None
+) -> Shown:
+    """Ask `recall` for its block. Without a question, there is no answer to the text."""
+    found = await recorded.store.recall(text, recorded.agent_id, recorded.user_id, budget=budget)
+    lines = [
+        frozenset(message for _, message in line.messages) for line in found.lines if line.kind != "wish"
+    ]
+    wanted, outdated = (question.evidence, question.outdated) if question else (frozenset(), frozenset())
+    return Shown(lines, estimate_text_tokens(found.text), wanted, outdated)
 
 
 async def ask_in_vain(recorded: Recorded, question: Question, way: Way) -> Unanswerable:
     """Ask a question of a sample that has no answer."""
-    count = len(await _search(recorded, question.text, way, _LONGEST_LIST))
+    hits = await _search(recorded, question.text, way, _LONGEST_LIST)
+    chances = tuple(hit.score for hit in hits)
     if way.min_relevance is None:
-        return Unanswerable(count)
+        return Unanswerable(len(hits), None, chances)
     above = await _search(recorded, question.text, way, _LONGEST_LIST, way.min_relevance)
-    return Unanswerable(count, len(above))
+    return Unanswerable(len(hits), len(above), chances)
 
 
 async def _ask_for_sessions(

@@ -23,6 +23,8 @@ class Question:
     text: str = field(repr=False)
     evidence: frozenset[str]
     kind: str = NO_KIND
+    outdated: frozenset[str] = frozenset()
+    """The ids of messages that held an answer once, and that a later message replaced."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,11 @@ def _read_question(place: str, given: Any, known: set[str]) -> Question:
         raise ImportFormatError(f"{place}: evidence must be the ids of one message or more")
     if missing := sorted(set(evidence) - known):
         raise ImportFormatError(f"{place}: evidence names {missing[0]!r}, which is no message of the sample")
-    return Question(_text(place, question, "text"), frozenset(evidence), str(question.get("kind") or NO_KIND))
+    outdated = question.get("outdated") or []
+    if not isinstance(outdated, list) or not known.issuperset(map(str, outdated)):
+        raise ImportFormatError(f"{place}: outdated must be ids of messages of the sample")
+    kind = str(question.get("kind") or NO_KIND)
+    return Question(_text(place, question, "text"), frozenset(evidence), kind, frozenset(outdated))
 
 
 def _object(place: str, given: Any) -> Mapping[str, Any]:

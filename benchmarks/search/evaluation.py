@@ -5,6 +5,7 @@ A result is the set of messages that it shows: one message, or the evidence of a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, log2
 from statistics import median
 from typing import TypeAlias
@@ -27,6 +28,8 @@ class Answered:
     """The results with the cut; `None` if search has no cut."""
     sessions: tuple[Results, frozenset[str]] | None = None
     """The sessions, best first, and those that hold the answer; `None` if they were not asked for."""
+    chances: tuple[float, ...] = ()
+    """The chance that search gives each result."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,18 @@ class Unanswerable:
 
     count: int
     count_above_cut: int | None = None
+    chances: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the block of `recall` shows for a question: the messages of each line, without the wishes."""
+
+    lines: Results
+    tokens: int
+    wanted: frozenset[str] = frozenset()
+    """The messages that hold the answer; none if there is no answer."""
+    outdated: frozenset[str] = frozenset()
 
 
 def recall(found: Results, wanted: frozenset[str], cut: int) -> float:
@@ -124,3 +139,52 @@ def rank_sessions(scored: Sequence[tuple[str, float]]) -> Results:
 def _session_score(scores: Sequence[float]) -> float:
     further = scores[1:3]
     return scores[0] + 0.3 * (sum(further) / len(further) if further else 0.0)
+
+
+# --- blocks ---
+
+
+def figures_of_blocks(
+    answerable: Sequence[Shown], foreign: Sequence[Shown], unrelated: Sequence[Shown]
+) -> Figures:
+    """Return what blocks show: the evidence, their size, how often they are empty, and outdated lines.
+
+    Questions with outdated messages also say whether the newest value comes first.
+    """
+    changed = [each for each in answerable if each.outdated]
+    result = {
+        "evidence": _mean(recall(each.lines, each.wanted, len(each.lines)) for each in answerable),
+        "tokens": _mean(float(each.tokens) for each in answerable),
+        "empty": _mean(float(not each.lines) for each in answerable),
+    }
+    for name, its in (("foreign_silent", foreign), ("unrelated_silent", unrelated)):
+        result |= {name: _mean(float(not each.lines) for each in its)} if its else {}
+    if changed:
+        result["newest_first"] = _mean(hit(each.lines, each.wanted, 1) for each in changed)
+        result["outdated"] = _mean(hit(each.lines, each.outdated, len(each.lines)) for each in changed)
+    return result
+
+
+def _mean(values: Iterable[float]) -> float:
+    given = list(values)
+    return sum(given) / len(given) if given else 0.0
+
+
+_BINS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def reliability(answered: Sequence[Answered], unanswerable: Sequence[Unanswerable]) -> list[Figures]:
+    """Return, for ranges of the chance that search gives a hit, how many of these hits are relevant."""
+    hits = [
+        (chance, bool(found & each.wanted))
+        for each in answered
+        for chance, found in zip(each.chances, each.found, strict=True)
+    ]
+    hits += [(chance, False) for each in unanswerable for chance in each.chances]
+    rows = []
+    for low, high in pairwise(_BINS):
+        inside = [(chance, right) for chance, right in hits if low <= chance < high or chance == high == 1]
+        if inside:
+            stated, right = (_mean(float(each[place]) for each in inside) for place in (0, 1))
+            rows.append({"from": low, "to": high, "hits": len(inside), "stated": stated, "relevant": right})
+    return rows

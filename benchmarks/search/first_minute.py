@@ -1,8 +1,11 @@
-"""`python -m benchmarks.search.first_minute`: what a new user tries first, with six entries about one person.
+"""`python -m benchmarks.search.first_minute`: what a new user tries first.
 
-Every person has questions with an answer, and is asked questions that have nothing to do with them. Half of
-the persons were used to choose numbers, and the other half to report them. One rule, for questions about "my
-job" and the like, was added after a look at both.
+Two sets. In the one, every person has six entries, is asked questions with an answer, and questions that have
+nothing to do with them. Half of the persons were used to choose numbers, and the other half to report them.
+One rule, for questions about "my job" and the like, was added after a look at both.
+
+In the other, three users said a few things, from which entries are learned, and `recall` is asked for its
+block. The numbers for few documents were chosen with a look at them: nothing of it is held back.
 """
 
 import asyncio
@@ -10,14 +13,22 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from recollect import MemoryStore
+from recollect.errors import RecollectError
 from recollect.memory.search.relevance import DEFAULT_CUT
 
-_DATA = Path(__file__).parent / "data" / "first_minute.json"
+_DATA = Path(__file__).parent / "data"
+_MINUTE = json.loads((_DATA / "first_minute.json").read_text(encoding="utf-8"))
+UNRELATED: tuple[str, ...] = tuple(_MINUTE["unrelated"])
+"""Questions that nobody told anything about."""
+_AGENT = "assistant"
+_BUDGET = 500  # tokens of a block
+_TIMEOUT = 600.0  # seconds to learn from one user
 
 
 @dataclass(frozen=True)
@@ -30,14 +41,28 @@ class Outcome:
     is_first: bool
 
 
-async def ask_all(store: MemoryStore, person: Mapping[str, Any], unrelated: Sequence[str]) -> list[Outcome]:
+@dataclass(frozen=True)
+class Answer:
+    """The block of a question: whether it is as it should be."""
+
+    text: str
+    kind: str
+    """The kind of a question with an answer, or `none`."""
+    is_right: bool
+    """Whether the block shows the message with the answer, or nothing if there is none."""
+
+
+# --- entries ---
+
+
+async def ask_all(store: MemoryStore, person: Mapping[str, Any]) -> list[Outcome]:
     """Remember the entries of a person, and ask all questions."""
-    owner = ("assistant", person["id"])
+    owner = (_AGENT, person["id"])
     for text in person["entries"]:
         await store.add_entry(*owner, "profile", text)
     await store.embed_pending()
     outcomes = []
-    for question in (*person["questions"], *({"text": text} for text in unrelated)):
+    for question in (*person["questions"], *({"text": text} for text in UNRELATED)):
         found = await store.search_memories(question["text"], *owner, limit=1)
         wanted = person["entries"][question["entry"]] if "entry" in question else None
         first = found.hits[0].entry.text if found.hits else ""
@@ -56,29 +81,80 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
     }
 
 
-async def measure() -> dict[str, list[Outcome]]:
+async def measure_entries() -> dict[str, list[Outcome]]:
     """The outcomes of the persons used to choose numbers, and of the others."""
-    data = json.loads(_DATA.read_text(encoding="utf-8"))
-    people = sorted(data["people"], key=lambda person: str(person["id"]))
+    people = sorted(_MINUTE["people"], key=lambda person: str(person["id"]))
     halves: dict[str, list[Outcome]] = {"chosen on": [], "reported": []}
     with TemporaryDirectory(prefix="recollect-bench-") as folder:
         async with MemoryStore(str(Path(folder) / "memory.db"), workers=0) as store:
             for number, person in enumerate(people):
-                outcomes = await ask_all(store, person, data["unrelated"])
-                halves["reported" if number % 2 else "chosen on"] += outcomes
+                halves["reported" if number % 2 else "chosen on"] += await ask_all(store, person)
     return halves
+
+
+# --- blocks ---
+
+
+async def measure_blocks() -> list[Answer]:
+    """What `recall` shows of the messages of users."""
+    data = json.loads((_DATA / "first_chats.json").read_text(encoding="utf-8"))
+    answers = []
+    with TemporaryDirectory(prefix="recollect-bench-") as folder:
+        async with MemoryStore(str(Path(folder) / "memory.db"), workers=2) as store:
+            for user in data["users"]:
+                await _record(store, user)
+                answers += [
+                    Answer(text, kind, str(place) in await _shown(store, text, user["id"]))
+                    for text, place, kind in user["questions"]
+                ]
+                answers += [
+                    Answer(text, "none", not await _shown(store, text, user["id"]))
+                    for text in data["unrelated"][user["id"]]
+                ]
+    return answers
+
+
+async def _record(store: MemoryStore, user: Mapping[str, Any]) -> None:
+    """Record the messages of a user, a conversation for each day, and learn from them."""
+    numbered = [(day, number, text) for number, (day, text) in enumerate(user["messages"])]
+    for day, its in groupby(numbered, key=lambda each: each[0]):
+        messages = [{"message_id": str(number), "role": "user", "content": text} for _, number, text in its]
+        await store.record_conversation(_AGENT, user["id"], messages, created_at=f"{day}T10:00:00+00:00")
+    if not await store.wait_until_learned(_AGENT, user["id"], timeout=_TIMEOUT):
+        raise RecollectError(f"learning from the messages took longer than {_TIMEOUT:g} seconds")
+    await store.embed_pending()
+
+
+async def _shown(store: MemoryStore, text: str, user_id: str) -> frozenset[str]:
+    """The ids of the messages that a block shows or rests on. Wishes do not count: they are always there."""
+    found = await store.recall(text, _AGENT, user_id, budget=_BUDGET)
+    return frozenset(key for line in found.lines if line.kind != "wish" for _, key in line.messages)
+
+
+# --- report ---
 
 
 def main() -> int:
     """Measure and print."""
-    for half, outcomes in asyncio.run(measure()).items():
+    for half, outcomes in asyncio.run(measure_entries()).items():
         print(f"{half:10} " + "  ".join(f"{name} {value:.2f}" for name, value in figures(outcomes).items()))
         for each in outcomes:
             if each.has_answer and (not each.is_first or each.relevance < DEFAULT_CUT):
                 print(f"    lost or second: {each.text} ({each.relevance:.2f})")
             elif not each.has_answer and each.relevance >= DEFAULT_CUT:
                 print(f"    shown for nothing: {each.text} ({each.relevance:.2f})")
+    _print_blocks(asyncio.run(measure_blocks()))
     return 0
+
+
+def _print_blocks(answers: Sequence[Answer]) -> None:
+    answered = [each for each in answers if each.kind != "none"]
+    silent = [each for each in answers if each.kind == "none"]
+    for label, its in (("in the block", answered), ("silent", silent)):
+        print(f"{label}: {sum(each.is_right for each in its)} of {len(its)}")
+    for each in answers:
+        if not each.is_right:
+            print(f"    {'shown for nothing' if each.kind == 'none' else f'lost ({each.kind})'}: {each.text}")
 
 
 if __name__ == "__main__":

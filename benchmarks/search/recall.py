@@ -1,4 +1,7 @@
-"""`recollect bench recall`: how well search finds the messages that answer a question, as users get it."""
+"""`recollect bench recall`: how well search finds the messages that answer a question, and what agents get.
+
+The block of `recall` is built with the entries that were learned from the sample.
+"""
 
 import argparse
 import asyncio
@@ -11,9 +14,30 @@ from typing import Any, TypeAlias
 
 from recollect.cli.output import progress, table
 
-from .asking import Recorded, Way, ask, ask_in_vain, choose_cut, open_store, recorded, warm_up
+from .asking import (
+    Recorded,
+    Way,
+    ask,
+    ask_for_block,
+    ask_in_vain,
+    choose_cut,
+    open_store,
+    recorded,
+    warm_up,
+)
 from .collections import Question, Sample, read_collection
-from .evaluation import Answered, Figures, Unanswerable, figures, figures_by_kind, figures_of_cut
+from .evaluation import (
+    Answered,
+    Figures,
+    Shown,
+    Unanswerable,
+    figures,
+    figures_by_kind,
+    figures_of_blocks,
+    figures_of_cut,
+    reliability,
+)
+from .first_minute import UNRELATED
 
 Foreign: TypeAlias = Sequence[tuple[Question, ...]]
 
@@ -24,6 +48,12 @@ class Outcome:
 
     answered: list[Answered] = field(default_factory=list)
     unanswerable: list[Unanswerable] = field(default_factory=list)
+    answerable: list[Shown] = field(default_factory=list)
+    """The blocks of questions with an answer."""
+    foreign: list[Shown] = field(default_factory=list)
+    """The blocks of questions that belong to another sample."""
+    unrelated: list[Shown] = field(default_factory=list)
+    """The blocks of questions that nobody told anything about."""
     first_seconds: list[float] = field(default_factory=list)
     """The time of the first search of each sample, which reads the sample from the database."""
 
@@ -36,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
         _name(path): _report(asyncio.run(_measure(its, way, options))) for path, its in collections.items()
     }
     told = {"searched": "entries" if way.learned else "messages", "embedder": options.embedder}
-    told |= {"names": not options.no_names, "min_relevance": way.min_relevance, "collections": reports}
+    told |= {"names": not options.no_names, "min_relevance": way.min_relevance, "budget": options.budget}
+    told |= {"collections": reports}
     print(json.dumps(told, indent=2) if options.json else _text(told))
     return 0
 
@@ -66,12 +97,13 @@ def share_out(samples: Sequence[Sample]) -> Foreign:
 
 async def _measure(samples: Sequence[Sample], way: Way, options: argparse.Namespace) -> Outcome:
     outcome = Outcome()
-    async with open_store(options.database, options.embedder, way.learned) as store:
+    async with open_store(options.database, options.embedder, True) as store:
         with progress("asking questions") as shown:
             for number, (sample, foreign) in enumerate(zip(samples, share_out(samples), strict=True)):
                 shown.reach(number, len(samples))
-                async with recorded(store, sample, number, way.learned) as made:
+                async with recorded(store, sample, number, True) as made:
                     await _ask_all(made, foreign, way, outcome)
+                    await _ask_for_blocks(made, foreign, options.budget, outcome)
     return outcome
 
 
@@ -84,6 +116,15 @@ async def _ask_all(made: Recorded, foreign: Sequence[Question], way: Way, outcom
         outcome.unanswerable.append(await ask_in_vain(made, question, way))
 
 
+async def _ask_for_blocks(made: Recorded, foreign: Sequence[Question], budget: int, outcome: Outcome) -> None:
+    for question in made.sample.questions:
+        outcome.answerable.append(await ask_for_block(made, question.text, budget, question))
+    for question in foreign:
+        outcome.foreign.append(await ask_for_block(made, question.text, budget))
+    for text in UNRELATED:
+        outcome.unrelated.append(await ask_for_block(made, text, budget))
+
+
 def _report(outcome: Outcome) -> dict[str, Any]:
     first = outcome.first_seconds
     return {
@@ -93,6 +134,8 @@ def _report(outcome: Outcome) -> dict[str, Any]:
         "questions_by_kind": _count_kinds(outcome.answered),
         "first_search_ms": 1000 * sum(first) / len(first),
         "without_answer": figures_of_cut(outcome.answered, outcome.unanswerable),
+        "block": figures_of_blocks(outcome.answerable, outcome.foreign, outcome.unrelated),
+        "reliability": reliability(outcome.answered, outcome.unanswerable),
     }
 
 
@@ -106,7 +149,34 @@ def _count_kinds(answered: Sequence[Answered]) -> dict[str, int]:
 def _text(told: Mapping[str, Any]) -> str:
     names = "with names" if told["names"] else "without names"
     head = f"Search of {told['searched']}, {names}, embedder {told['embedder']}"
-    return "\n\n".join([head, _quality(told["collections"]), _cuts(told)])
+    reports = told["collections"]
+    return "\n\n".join([head, _blocks(told), _quality(reports), _cuts(told), _reliability(reports)])
+
+
+def _blocks(told: Mapping[str, Any]) -> str:
+    columns = [
+        "evidence",
+        "tokens",
+        "empty",
+        "foreign_silent",
+        "unrelated_silent",
+        "newest_first",
+        "outdated",
+    ]
+    rows = [(name, *_cells(report["block"], columns)) for name, report in told["collections"].items()]
+    title = f"What the block of recall shows, at {told['budget']} tokens"
+    return f"{title}\n{table(('collection', *(label.replace('_', ' ') for label in columns)), rows)}"
+
+
+def _reliability(reports: Mapping[str, Mapping[str, Any]]) -> str:
+    columns = ("hits", "stated", "relevant")
+    rows = [
+        (name, f"{row['from']:g} to {row['to']:g}", *_cells(row, columns))
+        for name, report in reports.items()
+        for row in report["reliability"]
+    ]
+    title = "The chance of a hit as stated, and the share that is relevant"
+    return f"{title}\n{table(('collection', 'chance', *columns), rows)}"
 
 
 def _quality(reports: Mapping[str, Mapping[str, Any]]) -> str:
@@ -140,7 +210,7 @@ def _cells(its: Figures, names: Sequence[str]) -> list[str]:
 def _cell(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    if name == "unanswerable":
+    if name in ("unanswerable", "tokens", "hits"):
         return f"{value:.0f}"
     return f"{value:.1f}" if name.endswith("_ms") else f"{value:.3f}"
 

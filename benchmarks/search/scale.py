@@ -38,6 +38,7 @@ from .chats import MESSAGES, Chats
 _METRICS = (
     Metric("first"),
     Metric("warm"),
+    Metric("recall"),
     Metric("after one more"),
     Metric("memory per message", "B"),
 )
@@ -58,7 +59,7 @@ def scale(databases: Databases, kind: Kind, sizes: Sequence[int], repeats: int) 
                 await _fill(place, chats, size)
             yield {name_of(size): partial(_sample, place, size) for size, place in places.items()}
 
-    what = "search the conversations of a user: after a restart, warm, and after one more message"
+    what = "search the conversations of a user: after a restart, warm, by recall, and after one more message"
     return Measure(f"scale-{kind}", what, _METRICS, repeats, open_all, (name_of(sizes[0]),), warm_up=False)
 
 
@@ -90,6 +91,7 @@ async def _search(place: str, size: int) -> dict[str, float]:
         used = process.memory_info().rss - before
         await asyncio.sleep(_REST * (1 + size / 20_000))
         warm = median([await _time(store, chats) for _ in range(_WARM)])
+        recall = median([await _time_recall(store, chats) for _ in range(_WARM)])
         more = []
         for _ in range(_MORE):
             said = [{"role": "user", "content": chats.question()}]
@@ -98,6 +100,7 @@ async def _search(place: str, size: int) -> dict[str, float]:
     return {
         "first": first,
         "warm": warm,
+        "recall": recall,
         "after one more": median(more),
         "memory per message": used / size,
     }
@@ -109,6 +112,15 @@ async def _time(store: MemoryStore, chats: Chats) -> float:
     took = perf_counter() - began
     if len(found.hits) != 10:
         raise AssertionError(f"{len(found.hits)} hits instead of 10: {found.warnings}")
+    return took
+
+
+async def _time_recall(store: MemoryStore, chats: Chats) -> float:
+    question, began = chats.question(), perf_counter()
+    found = await store.recall(question, _AGENT, _USER, min_relevance=0)
+    took = perf_counter() - began
+    if not found.is_found:
+        raise AssertionError(f"an empty block: {found.warnings}")
     return took
 
 

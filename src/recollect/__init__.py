@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from .errors import DiskFullError as DiskFullError
     from .errors import EmbeddingError as EmbeddingError
     from .errors import ExtractionError as ExtractionError
+    from .errors import FileReplacedError as FileReplacedError
     from .errors import HistoryLostError as HistoryLostError
     from .errors import ImportFormatError as ImportFormatError
     from .errors import InvalidItemError as InvalidItemError
     from .errors import LeaseLostError as LeaseLostError
     from .errors import MissingAbilityError as MissingAbilityError
+    from .errors import MissingExtensionError as MissingExtensionError
     from .errors import MissingExtraError as MissingExtraError
     from .errors import MissingTablesError as MissingTablesError
     from .errors import ModelRefusedError as ModelRefusedError
@@ -68,6 +70,9 @@ if TYPE_CHECKING:
     from .memory.memory import MemoryOutline as MemoryOutline
     from .memory.memory import UserOutline as UserOutline
     from .memory.offline import OfflineExtractor as OfflineExtractor
+    from .memory.page import PageChanges as PageChanges
+    from .memory.page import PageLine as PageLine
+    from .memory.page import UserPage as UserPage
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
     from .memory.pipeline.token_meter import TokenMeter as TokenMeter
@@ -191,9 +196,11 @@ _PUBLIC = {
         "PartialBatchError",
         "DatabaseBusyError",
         "DiskFullError",
+        "FileReplacedError",
         "ImportFormatError",
         "InvalidItemError",
         "MissingAbilityError",
+        "MissingExtensionError",
         "MissingExtraError",
         "NotADatabaseError",
         "ReadOnlyError",
@@ -324,6 +331,7 @@ _PUBLIC = {
         "OpenAIExtractor",
     ),
     "memory.offline": ("OfflineExtractor",),
+    "memory.page": ("PageChanges", "PageLine", "UserPage"),
     "memory.pipeline.runner": ("RunOptions",),
     "memory.pipeline.stages": ("Extractor",),
     "memory.run": (

@@ -21,8 +21,10 @@ RecollectError
 ├── ConversationNotCreatedError   the session has no id yet (also ValueError)
 └── StorageError               the database reported an error, which is the cause
     ├── NotADatabaseError      the path cannot be opened as a database
+    ├── FileReplacedError      the file was replaced or deleted while it was in use
     ├── SchemaMismatchError    the tables have another shape
     ├── MissingTablesError     the tables do not exist: run the migrations
+    ├── MissingExtensionError  the database server lacks an extension; the message says what to install
     ├── AccessDeniedError      the server rejected the user or the password
     ├── ReadOnlyError          the database cannot be written to
     ├── DiskFullError          no space left for the write
@@ -55,7 +57,7 @@ class MissingExtraError(RecollectError, ImportError):
     """The optional dependencies of a class are not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra '{extra}': pip install 'recollect[{extra}]'")
+        super().__init__(f"{what} needs the extra '{extra}': pip install 'recollect-memory[{extra}]'")
         self.extra = extra
 
 
@@ -199,8 +201,26 @@ class NotADatabaseError(StorageError):
     """The path cannot be opened as a database."""
 
 
+class FileReplacedError(StorageError):
+    """The file was replaced or deleted while it was in use, or a log of another file is beside it.
+
+    Nothing was read or written. The process must open the file again.
+    """
+
+
 class SchemaMismatchError(StorageError):
     """A table with that name exists and has other columns."""
+
+
+class MissingExtensionError(StorageError):
+    """The database server lacks an extension that long-term memory needs. Nothing was created."""
+
+    def __init__(self, extension: str, package: str) -> None:
+        super().__init__(
+            f"long-term memory needs the extension {extension}, which this PostgreSQL server does not have:"
+            f" install it there (Debian: apt-get install {package}). Sessions do not need it: open them with"
+            " create_tables=True"
+        )
 
 
 class ReadOnlyError(StorageError):

@@ -180,7 +180,7 @@ class ServiceClient:
         client: httpx2.AsyncClient = self._http.AsyncClient(
             timeout=self._options.timeout,
             headers={
-                "User-Agent": f"recollect/{version('recollect')}",
+                "User-Agent": f"recollect/{version('recollect-memory')}",
                 **({} if key is None else {"Authorization": f"Bearer {key}"}),
             },
             limits=self._http.Limits(keepalive_expiry=_KEEPALIVE),

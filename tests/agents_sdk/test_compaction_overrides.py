@@ -188,3 +188,19 @@ async def test_within_encryption_a_compaction_that_would_bypass_an_override_is_r
         assert server.requests == []
         assert await session.get_items() == HISTORY
     store.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("kind", [MaskedEncrypted, RedactingEncrypted])
+@in_event_loop
+async def test_within_encryption_the_runner_skips_a_compaction_that_would_bypass_an_override(
+    kind: Any, streamed: bool, server: Compactor, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SQLiteSession("s")
+    found = await stored_by_runs(
+        server, store, around=lambda compaction: kind("s", compaction, "key"), streamed=streamed
+    )
+    assert [len(items) for items in found] == [4, 10, 12, 14], "every run has ended, and kept its items"
+    assert server.requests == []
+    assert "automatic compaction skipped: it would bypass" in caplog.text
+    store.close()

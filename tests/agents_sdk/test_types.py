@@ -120,15 +120,6 @@ def complaints(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Co
     }
 
 
-@pytest.mark.parametrize(
-    "snippet",
-    [
-        "runs",
-        "callbacks",
-        "compaction",
-        "encryption",
-        "elsewhere",
-    ],
-)
+@pytest.mark.parametrize("snippet", [*SNIPPETS, "elsewhere"])
 def test_no_complaints_of_mypy(complaints: dict[str, list[str]], snippet: str) -> None:
     assert complaints[snippet] == []

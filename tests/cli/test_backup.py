@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from recollect.cli.database import find_damage
-from recollect.cli.maintenance import copy_file, dump_command
+from recollect.cli.database_files import copy_file
+from recollect.cli.maintenance import dump_command
 from recollect.errors import NotADatabaseError, StorageError
 
 from .conftest import Run, learn

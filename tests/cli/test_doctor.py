@@ -100,7 +100,7 @@ def test_a_server_that_is_not_there_is_wrong_and_no_password_is_told(run: Run) -
 
 def test_a_server_without_tables_is_to_be_migrated(run: Run, empty_database: str) -> None:
     assert found(run, "--url", empty_database)["database"]["fix"] == "run `recollect migrate`"
-    assert run("migrate", empty_database, "--json").json["before"] is None
+    assert run("migrate", "--url", empty_database, "--json").json["before"] is None
     checks = found(run, "--url", empty_database)
     assert (checks["database"]["state"], checks["keys"]["state"]) == ("ok", "off")
 

@@ -13,11 +13,13 @@ import psycopg
 import pytest
 
 from recollect import SQLiteSession
+from recollect.cli.doctor.checks import _installable
 from recollect.cli.doctor.database import schema_finding
 from recollect.cli.doctor.memory import check_memory, learning_finding, vectors_finding
 from recollect.cli.doctor.servers import clocks_finding, persistence_finding
 from recollect.memory.database.schema import MemorySchema
 from recollect.memory.store import MemoryStore
+from recollect.sql.schema import VERSIONS, Step
 from recollect.testing.providers import ProviderServer, Refuse
 from recollect.testing.servers.redis import RedisServer
 
@@ -192,7 +194,7 @@ def test_a_redis_that_makes_room_by_deleting_is_a_warning() -> None:
 def test_a_server_that_a_newer_version_has_migrated_is_not_to_be_migrated(
     run: Run, empty_database: str
 ) -> None:
-    assert run("migrate", empty_database).code == 0
+    assert run("migrate", "--url", empty_database).code == 0
     assert found(run, "--url", empty_database)["clocks"]["state"] == "ok"
     with closing(psycopg.connect(empty_database, autocommit=True)) as connection:
         connection.execute("UPDATE recollect_schema_version SET version_num = 'from tomorrow'")
@@ -228,25 +230,28 @@ def test_looking_at_a_file_adds_nothing_to_it(run: Run, folder: Path) -> None:
     assert (checks["schema"]["found"], checks["learning"]["state"]) == ("no memory tables yet", "off")
 
 
-def test_a_file_that_a_newer_version_has_written_is_a_warning(run: Run, folder: Path) -> None:
+def test_a_file_that_a_newer_version_has_written_is_wrong(run: Run, folder: Path) -> None:
     learn()
     count = len(MemorySchema().steps())
     assert found(run)["schema"]["found"] == f"memory {count} of {count} steps"
     with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
-        connection.execute("INSERT INTO recollect_migrations (scope, step) VALUES ('memory', 'add_dreams')")
+        connection.execute("INSERT INTO recollect_migrations (scope, step) VALUES ('memory', '9.0.0')")
     schema = found(run)["schema"]
-    assert (schema["state"], "add_dreams" in schema["found"]) == ("warning", True)
+    assert (schema["state"], "9.0.0" in schema["found"]) == ("wrong", True)
 
 
 def test_a_file_of_before_is_migrated_when_it_is_next_opened() -> None:
-    finding = schema_finding({"memory": {"one"}}, {"memory": ["one", "two"], "chat": ["three"]})
+    step = VERSIONS[0]
+    finding = schema_finding({"memory": {step}}, {"memory": [step, "two"], "chat": [step]})
     assert (finding.state, finding.found) == (
         "ok",
         "memory 1 of 2 steps; the next open applies the rest",
     )
 
 
-def test_looking_at_a_file_of_before_takes_no_step(run: Run, folder: Path) -> None:
+def test_looking_at_a_file_of_before_takes_no_step(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learn()
 
     def steps() -> list[tuple[str, str]]:
@@ -255,11 +260,10 @@ def test_looking_at_a_file_of_before_takes_no_step(run: Run, folder: Path) -> No
                 "SELECT scope, step FROM recollect_migrations ORDER BY rowid"
             ).fetchall()
 
-    *before, last = steps()
-    with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
-        connection.execute("DELETE FROM recollect_migrations WHERE scope = ? AND step = ?", last)
+    recorded = steps()
+    monkeypatch.setattr(MemorySchema, "steps", lambda _: [Step(VERSIONS[0], list), Step("two", list)])
     checks = found(run)
-    assert steps() == before
+    assert steps() == recorded
     assert (checks["learning"]["state"], "older version" in checks["learning"]["found"]) == ("off", True)
     assert "vectors" not in checks
 
@@ -298,3 +302,18 @@ def test_texts_without_a_vector_of_the_embedder_are_counted(run: Run, folder: Pa
         connection.execute("INSERT INTO memory_embedders VALUES ('default', 'another/3', '')")
     assert "vectors of another/3 exist, but cannot be compared" in found(run)["vectors"]["found"]
     assert vectors_finding("a/3", [], 0).state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("installed", "missing", "groups"),
+    [
+        ([], ["mcp", "redis", "strands", "crewai"], [["mcp", "redis"], ["strands", "crewai"]]),
+        (["mcp"], ["redis", "strands"], [["redis"]]),
+        (["strands"], ["mcp", "redis", "crewai"], [["redis"], ["crewai"]]),
+        (["mcp"], ["strands"], []),
+    ],
+)
+def test_extras_that_exclude_each_other_are_not_suggested_together(
+    installed: list[str], missing: list[str], groups: list[list[str]]
+) -> None:
+    assert _installable(installed, missing) == groups

@@ -1,10 +1,14 @@
 """`recollect remember`, `recall`, `forget` and `memory`."""
 
+import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
+from recollect import MemoryStore
 from recollect.cli.database import DEFAULT_FILE
+from recollect.memory.block import Line
 from recollect.memory.store.store import default_url
 from recollect.server.settings import DatabaseSettings
 
@@ -21,11 +25,11 @@ def test_what_is_remembered_is_recalled_shown_explained_and_forgotten(run: Run) 
     found = run("recall", "what can she not eat? peanuts?", "--user", "ada", "--explain")
     assert entry_id in found.out
     assert "Ada is allergic to peanuts" in found.out
-    assert " = text " in found.out
+    assert re.search(rf"{entry_id}: 0\.\d\d = text 0\.\d\d", found.out)
     assert entry_id in run("memory", "show", "--user", "ada").out
     assert "added by a person" in run("memory", "why", entry_id).out
     assert run("forget", entry_id).out == "forgotten\n"
-    assert run("recall", "peanuts", "--user", "ada").told == "no matching entries or messages\n"
+    assert run("recall", "peanuts", "--user", "ada").told == "nothing is known about this\n"
     for command in (("forget", entry_id), ("memory", "why", entry_id), ("memory", "history", entry_id)):
         ended = run(*command)
         assert (ended.code, ended.out) == (3, "")
@@ -45,7 +49,7 @@ def test_a_date_and_a_type_are_kept(run: Run) -> None:
     assert (entry["content_type"], entry["valid_from"]) == ("event", "2026-03")
     assert run("memory", "show", "--user", "ada", "--type", "mind", "--json").json == []
     wrong = run("remember", "Ada left", "--user", "ada", "--date", "in spring")
-    assert (wrong.code, "must be a date such as" in wrong.told) == (1, True)
+    assert (wrong.code, "--date: must be a date such as" in wrong.told) == (2, True)
 
 
 def test_what_was_learned_is_told_with_what_was_said(run: Run) -> None:
@@ -57,11 +61,38 @@ def test_what_was_learned_is_told_with_what_was_said(run: Run) -> None:
     assert "learned by offline, run " in why
     assert run("memory", "why", lisbon["content_id"], "--json").json["evidence"][0]["role"] == "user"
     assert "now" in run("memory", "history", lisbon["content_id"]).out
-    found = run("recall", "Lisbon", "--user", "ada", "--json").json
-    assert found["entries"][0]["entry"]["content_id"] == lisbon["content_id"]
-    assert found["messages"][0]["message"]["content"].startswith("Hello!")
-    only = run("recall", "Lisbon", "--user", "ada", "--type", "mind", "--json").json
-    assert only["messages"] == []
+
+
+def test_recall_shows_the_lines_that_an_agent_is_given(run: Run) -> None:
+    learn()
+    question = ("recall", "Do I live in Lisbon?", "--user", "ada")
+
+    async def block() -> list[Line]:
+        async with MemoryStore("recollect.db", workers=0) as store:
+            return list((await store.recall(question[1], "assistant", "ada")).lines)
+
+    given = asyncio.run(block())
+    assert given
+    lines = run(*question, "--json").json["lines"]
+    assert [(each["id"], each["text"]) for each in lines] == [(line.id, line.text) for line in given]
+    assert all(each["time"] and each["reason"] == "relevant" and 0 < each["score"] <= 1 for each in lines)
+    shown = run(*question).out
+    assert all(line.id in shown and line.text in shown for line in given)
+    assert [each["id"] for each in run(*question, "--limit", "1", "--json").json["lines"]] == [given[0].id]
+    assert run(*question, "--type", "mind", "--json").json["lines"] == []
+    assert run(*question, "--min-score", "1", "--json").json["lines"] == []
+    unknown = run("recall", "What is the capital of Mongolia?", "--user", "ada")
+    assert (unknown.code, unknown.out) == (0, "")
+    assert unknown.told.endswith("nothing is known about this\n")
+
+
+def test_recall_shows_wishes_of_a_type(run: Run) -> None:
+    wish = remembered(run, "Answer briefly", "--type", "instruction")
+    remembered(run, "Ada lives in Lisbon")
+    asked = ("recall", "where does Ada live?", "--user", "ada", "--json")
+    assert len(run(*asked).json["lines"]) == 2
+    (line,) = run(*asked, "--type", "instruction").json["lines"]
+    assert (line["id"], line["kind"], line["reason"]) == (wish, "wish", "standing")
 
 
 def test_memories_are_listed(run: Run) -> None:
@@ -103,7 +134,7 @@ def test_a_configuration_says_where_and_with_what(run: Run, folder: Path) -> Non
 
 def test_texts_cannot_act_on_the_terminal(run: Run) -> None:
     entry_id = remembered(run, "Ada likes \x1b[31mred\x1b[0m \u202eand blue")
-    for command in (("recall", "red", "--user", "ada"), ("memory", "show", "--user", "ada")):
+    for command in (("recall", "blue", "--user", "ada"), ("memory", "show", "--user", "ada")):
         shown = run(*command).out
         assert "\\x1b[31mred" in shown
         assert "\x1b" not in shown
@@ -130,4 +161,4 @@ def test_an_entry_expires_and_an_instruction_is_a_type(run: Run) -> None:
     assert entry_id not in shown
     assert "instruction" in shown
     assert "until 2020-05-31" in run("memory", "show", "--user", "ada", "--retired").out
-    assert run("remember", "Ada left", "--user", "ada", "--expires", "soon").code == 1
+    assert run("remember", "Ada left", "--user", "ada", "--expires", "soon").code == 2

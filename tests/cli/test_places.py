@@ -55,6 +55,6 @@ def test_the_base_install_is_enough(run: Run, folder: Path) -> None:
     )
     codes = [line for line in ended.stderr.splitlines() if line.isdecimal()]
     assert codes == ["0"] * 8 + ["1"], ended.stderr
-    assert "pip install 'recollect[mcp]'" in ended.stderr
+    assert "pip install 'recollect-memory[mcp]'" in ended.stderr
     assert json.loads((folder / "ada.jsonl").read_text().splitlines()[0])["user_id"] == "ada"
     assert run("memory", "list", "--url", "copy.db").code == 0

@@ -50,7 +50,7 @@ def test_memory_in_a_service_is_written_read_exported_and_erased(keyed_service: 
     assert said.returncode == 0, said.stderr
     entry_id = json.loads(said.stdout)["content_id"]
     found = recollect(keyed_service, key, "recall", "where does she live?", "--json")
-    assert [hit["entry"]["content_id"] for hit in json.loads(found.stdout)["entries"]] == [entry_id]
+    assert [line["id"] for line in json.loads(found.stdout)["lines"]] == [entry_id]
     exported = recollect(keyed_service, key, "export", "--json")
     assert [each["content_id"] for each in json.loads(exported.stdout)["entries"]] == [entry_id]
     erased = recollect(keyed_service, key, "erase", "--yes", "--json")

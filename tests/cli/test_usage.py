@@ -1,6 +1,9 @@
 """Wrong usage says what would be right; every command has help, examples and a place in the reference."""
 
 import argparse
+import ast
+import asyncio
+import re
 import shlex
 import subprocess
 import sys
@@ -11,14 +14,18 @@ import pytest
 from recollect.cli import COMMANDS, _parser, main
 from recollect.cli.arguments import option_names, subcommands_of, walk
 from recollect.cli.reference import page
+from recollect.server.settings import Settings
+from recollect.server.transport.key_check import key_command
 
-from .conftest import Run
+from ..server.operations.kit import serving
+from .conftest import Run, learn
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 OF_THE_SPECIFICATION = (
     "serve demo sessions memory remember recall forget import export erase migrate backup keys runs worker"
     " bench doctor mcp"
 )
+OWN = {"Host": "localhost"}
 ALL = _parser()
 PARSERS = {path: parser for path, parser in walk(ALL) if path}
 LEAVES = {path: parser for path, parser in PARSERS.items() if not subcommands_of(parser)}
@@ -126,3 +133,160 @@ def test_bench_without_the_benchmarks_names_the_source_checkout(
     monkeypatch.setattr("recollect.cli.bench._SOURCES", tmp_path)
     assert main(["bench", "vectors"]) == 1
     assert "Run this command from a source checkout" in capsys.readouterr().err
+
+
+# --- hints and places ---
+
+
+SOURCES = Path(__file__).parents[2] / "src" / "recollect"
+HINT = re.compile(r"`(recollect [a-z][^`…{}]*)`")
+
+
+def hints() -> list[str]:
+    """The commands that error messages, notes and descriptions name, without those with a placeholder."""
+    found = set()
+    for file in SOURCES.rglob("*.py"):
+        for each in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                found |= set(HINT.findall(each.value))
+    return sorted(each for each in found if not re.search(r"\b[A-Z]{2,}\b", each))
+
+
+ARGUMENTS = {  # what a sentence names without its arguments, as "shown by `recollect recall`"
+    "recollect export": "export --all",
+    "recollect erase": "erase --user ada",
+    "recollect forget": "forget an-id",
+    "recollect import": "import file.jsonl",
+    "recollect import jsonl": "import jsonl file.jsonl",
+    "recollect import langgraph": "import langgraph file.db",
+    "recollect keys": "keys list",
+    "recollect keys create": "keys create --scope admin",
+    "recollect memory": "memory list",
+    "recollect recall": "recall words --user ada",
+    "recollect remember": "remember words --user ada",
+    "recollect runs": "runs list",
+    "recollect sessions": "sessions list",
+    "recollect completion": "completion bash",
+    "recollect backup": "backup copy.db",
+    "recollect bench": "bench recall chats.json",
+    "recollect copy": "copy a.db b.db",
+    "recollect mcp install": "mcp install claude-code",
+}
+
+
+@pytest.mark.parametrize("hint", hints())
+def test_a_command_that_a_text_names_can_be_typed(hint: str) -> None:
+    words = shlex.split(ARGUMENTS.get(hint, hint.removeprefix("recollect ")).partition(" > ")[0])
+    assert callable(_parser(words[0]).parse_args(words).run)
+
+
+@pytest.mark.parametrize("place", ["", "elsewhere.db", "a folder/x.db"])
+def test_the_hint_at_the_start_makes_a_key_for_the_data_that_is_there(
+    run: Run, folder: Path, place: str
+) -> None:
+    (folder / "a folder").mkdir()
+    url = place or "recollect.db"
+    learn(url)
+    made = run(*shlex.split(key_command(url))[1:])
+    assert made.code == 0, made.told
+    settings = Settings.model_validate({"database": {"url": url}, "memory": {"workers": 0}})
+
+    async def see() -> tuple[int, int]:
+        async with serving(url, settings.model_dump()) as served:
+            open_ = await served.client.get("/v1/users")
+            keyed = await served.client.get(
+                "/v1/users", headers={"Authorization": f"Bearer {made.out.strip()}"}
+            )
+            return open_.status_code, len(keyed.json()["items"])
+
+    assert asyncio.run(see()) == (401, 1)
+
+
+def test_a_first_key_that_hides_the_data_says_so(run: Run) -> None:
+    learn()
+    hiding = run("keys", "create", "--tenant", "acme", "--scope", "admin")
+    assert hiding.code == 0
+    note, command = hiding.told.splitlines()[0].split(": ")
+    assert "cannot access the data that was stored without a key" in note
+    assert run(*shlex.split(command)[1:]).code == 0
+    assert "cannot access" not in run("keys", "create", "--tenant", "other", "--scope", "read").told
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    ended = run("--version")
+    assert ended.code == 0
+    assert re.fullmatch(r"recollect \d\S*, Python 3\.\S+, SQLite \S+\n", ended.out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["remember", "Ada sails.", "--user", "ada"],
+        ["keys", "create", "--scope", "read"],
+        ["serve", "--port", "0"],
+        ["import", "jsonl", "lines.jsonl"],
+    ],
+)
+def test_a_missing_folder_is_not_created(run: Run, folder: Path, command: list[str]) -> None:
+    (folder / "lines.jsonl").write_text('{"kind": "entries", "data": {"text": "x", "user_id": "ada"}}\n')
+    ended = run(*command, "--url", "none/x.db")
+    assert (ended.code, ended.out) == (3, "")
+    assert "no folder none" in ended.told
+    assert not (folder / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["worker", "--until-idle"], ["keys", "list"], ["keys", "revoke", "0" * 32], ["recall", "x"]]
+)
+def test_a_missing_file_is_not_created(run: Run, folder: Path, command: list[str]) -> None:
+    user = ["--user", "ada"] if command[0] == "recall" else []
+    ended = run(*command, *user, "--url", "nofile.db")
+    assert (ended.code, ended.out) == (3, "")
+    assert "no database at nofile.db" in ended.told
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("recall x --user ada --since soon", "argument --since: must be a date such as 2026-05-07"),
+        ("recall x --user ada --until 2026-13", "argument --until: must be a date such as 2026-05-07"),
+        ("remember x --user ada --date soon", "argument --date: must be a date such as 2026-05-07"),
+        ("remember x --user ada --expires soon", "argument --expires: must be a date such as 2026-05-07"),
+    ],
+)
+def test_a_wrong_date_names_its_option(run: Run, command: str, message: str) -> None:
+    ended = run(*command.split())
+    assert ended.code == 2
+    assert message in ended.told
+
+
+def test_another_database_server_is_refused_without_asking_for_a_package() -> None:
+    script = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"  # Python then treats it as not installed
+        "from recollect.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    for scheme in ("mysql", "mariadb+aiomysql"):
+        command = ["memory", "list", "--url", f"{scheme}://root@127.0.0.1/x"]
+        ended = subprocess.run(
+            [sys.executable, "-c", script, *command], capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 1
+        assert f"only SQLite and PostgreSQL are supported here, not {scheme}://" in ended.stderr
+
+
+def test_an_empty_list_of_sessions_says_where_the_chats_are(run: Run, folder: Path) -> None:
+    async def chat() -> None:
+        given = {"chat": {}, "memory": {"workers": 0, "embedder": "none"}}
+        async with serving(str(folder / "recollect.db"), given) as served:
+            said = await served.client.post(
+                "/v1/chat", json={"user_id": "ada", "message": "Hello."}, headers=OWN
+            )
+            assert said.status_code == 200, said.text
+
+    learn()
+    assert run("sessions", "list").told == "no sessions\n"
+    asyncio.run(chat())
+    assert run("sessions", "list").told == "no sessions here, but the service has chats: add --chats\n"
+    assert run("sessions", "list", "--json").json == []
+    assert len(run("sessions", "list", "--chats", "--json").json) == 1

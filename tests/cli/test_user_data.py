@@ -68,10 +68,17 @@ def test_erasing_needs_a_yes_and_gives_a_receipt(run: Run, folder: Path) -> None
     assert (refused.code, "pass --yes" in refused.told) == (2, True)
     assert run("memory", "show", "--user", "ada", "--json").json
     receipt = run("erase", "--user", "ada", "--yes", "--vacuum", "--json").json
+    assert list(receipt["remains"]) == ["backups"]
     assert (receipt["counts"]["conversations"], receipt["counts"]["sessions"]) == (1, 1)
     assert "ada" not in json.dumps(receipt)
     assert run("memory", "show", "--user", "ada", "--json").json == []
     assert b"pottery" not in (folder / "recollect.db").read_bytes()
+
+
+@pytest.mark.usefixtures("known")
+def test_erasing_says_where_the_data_remains(run: Run) -> None:
+    erased = run("erase", "--user", "ada", "--yes")
+    assert "Backups and copies of the database hold the data until they are deleted." in erased.told
 
 
 def test_sessions_of_the_sdk_move_in_once(run: Run, folder: Path) -> None:
@@ -112,7 +119,7 @@ def test_one_session_is_imported_unless_it_is_there(run: Run, folder: Path) -> N
         (b"[1, 2]", "expected a JSON object"),
         (b'{"some": "thing"}', "neither a user export nor a session export"),
         (b'{"format": "recollect.user/9"}\n{"kind": "entries"}\n', "unknown format"),
-        (b'{"format": "recollect.user/1", "memories": 5}', "memories must be a list"),
+        (b'{"format": "recollect.user/2", "memories": 5}', "memories must be a list"),
         (b'{"items": []}', "the file has no session_id"),
         (b"[" * 100_000, "is not JSON, JSON Lines or a SQLite file"),
         (b"SQLite format 3\0 and nothing more", "is not a file of the Agents SDK"),

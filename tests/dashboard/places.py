@@ -82,3 +82,28 @@ def overflow(page: Page) -> int:
     """By how many pixels the page is wider than its window."""
     wide: int = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     return max(0, wide)
+
+
+_SPILLS = """() => {
+  const boxes = ".card, .panel, .row, .message, .call, .why, .filters, .strategy, header, nav, main";
+  const scrolling = "svg, dialog, pre, .visually-hidden, .scroll, .scroll-wide, .plot-place";
+  const found = [];
+  for (const box of document.querySelectorAll(boxes)) {
+    const outer = box.getBoundingClientRect();
+    for (const part of box.querySelectorAll("*")) {
+      const inner = part.getBoundingClientRect();
+      const isShown = inner.width && part.checkVisibility() && !part.closest(scrolling);
+      if (!isShown || getComputedStyle(part).position === "fixed") continue;
+      if (inner.right > outer.right + 1 || inner.left < outer.left - 1) {
+        found.push(`${part.className || part.tagName} out of ${box.className || box.tagName}`);
+      }
+    }
+  }
+  return [...new Set(found)];
+}"""
+
+
+def spills(page: Page) -> list[str]:
+    """The parts of a page that are not within their card, panel, row or bar."""
+    found: list[str] = page.evaluate(_SPILLS)
+    return found

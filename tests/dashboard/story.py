@@ -36,7 +36,7 @@ _LIVES: dict[str, Sequence[Sequence[str]]] = {
         ),
         (
             "I moved to Lisbon in March 2026.",
-            "I started a pottery class on 3 May 2026, and I love it.",
+            "My exam is on 3 May 2026.",
             "My sister Grace is getting married on 12 September 2026.",
         ),
         ("I want to learn Portuguese before the summer.", "I am worried about the exhibition next month."),
@@ -46,7 +46,7 @@ _LIVES: dict[str, Sequence[Sequence[str]]] = {
             "I have a dog named Bit.",
         ),
     ),
-    "ben": (("I play the cello.", "I live in Berlin.", "I hope to play in an orchestra one day."),),
+    "ben": (("I have a cello.", "I live in Berlin.", "I want to learn to play in an orchestra."),),
     "李雷": (("我叫李雷，住在上海。", "我喜欢打羽毛球。", "我想明年去葡萄牙旅行。"),),
 }
 _ANSWER = "Noted, thank you for telling me."
@@ -85,15 +85,17 @@ def tell(client: httpx2.Client) -> dict[str, str]:
     for user, lives in _LIVES.items():
         for texts in lives:
             record(client, user, *texts)
-    return {"hostile": record(client, "mallory", SCRIPT, OVERRIDE, EMOJI, "\x07bell", LONGEST)}
+    return {
+        "hostile": record(client, "mallory", SCRIPT, OVERRIDE, EMOJI, "\x07bell", LONGEST, tags=[SCRIPT[:64]])
+    }
 
 
-def record(client: httpx2.Client, user: str, *texts: str) -> str:
+def record(client: httpx2.Client, user: str, *texts: str, tags: Sequence[str] = ()) -> str:
     """A conversation in which a user says something, and an agent answers."""
     messages = []
     for text in texts:
         messages += [{"role": "user", "content": text}, {"role": "assistant", "content": _ANSWER}]
-    body = {"agent_id": "assistant", "user_id": user, "messages": messages}
+    body = {"agent_id": "assistant", "user_id": user, "messages": messages, "tags": list(tags)}
     answer = client.post("/v1/conversations", json=body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["conversation_id"])

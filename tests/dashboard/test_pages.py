@@ -6,24 +6,24 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from .places import Place, Watch, overflow, severe_violations
+from .places import Place, Watch, overflow, severe_violations, spills
 
-SEARCH = "/search?q=Where+is+the+pottery+class%3F&agent=assistant&user=ada"
+SEARCH = "/search?q=When+is+the+exam%3F&agent=assistant&user=ada"
 
 
 def routes(place: Place) -> dict[str, str]:
     """Each page, and words that it shows when its data are there."""
     ids = place.ids
     return {
-        "/": "I play the cello.",
+        "/": "I have a cello.",
         f"/conversations/{ids['chat']}": "Which train can I take on Friday?",
         f"/conversations/{ids['hostile']}": "document.title='owned'",
         "/memories": "李雷",
         f"/memories/{ids['memory']}": "The user is allergic to peanuts.",
-        SEARCH: "The user started a pottery class",
+        SEARCH: "The user's exam is on 3 May 2026.",
         "/threads": "a trip/to Porto",
         f"/threads/{quote(ids['thread'], safe='')}": "Waits for a person:",
-        "/runs": "Messages 1 to 6",
+        "/runs": "My name is Ada and I live in Porto.",
         "/usage": "Tokens used today",
     }
 
@@ -55,9 +55,43 @@ def test_every_page_fits_and_is_sound_for_all(
     assert found == dict.fromkeys(found, (0, []))
 
 
+@pytest.mark.parametrize(
+    ("width", "language"),
+    [
+        (1440, "en-GB"),
+        (360, "zh-CN"),
+        *(
+            pytest.param(width, language, marks=pytest.mark.proof)
+            for width, language in (
+                (360, "en-GB"),
+                (768, "en-GB"),
+                (1920, "en-GB"),
+                (768, "zh-CN"),
+                (1440, "zh-CN"),
+                (1920, "zh-CN"),
+            )
+        ),
+    ],
+)
+def test_nothing_spills_out_of_its_box(
+    browser: Browser, place: Place, watch: Watch, width: int, language: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, locale=language)
+    page = context.new_page()
+    watch.over(page)
+    found = {}
+    for route in routes(place):
+        place.open(page, route)
+        expect(page.locator(".loading")).to_have_count(0)
+        expect(page.locator("main :is(.card, .panel, .row, .message, .step)").first).to_be_visible()
+        found[route] = (overflow(page), spills(page))
+    context.close()
+    assert found == dict.fromkeys(found, (0, []))
+
+
 def test_what_is_unfolded_is_sound_too(page: Page, place: Place) -> None:
     place.open(page, f"/memories/{place.ids['memory']}")
-    entry = page.locator("article", has_text="moved to Lisbon")
+    entry = page.locator("article", has_text="lives in Lisbon (since March 2026)")
     entry.get_by_role("button", name="Why?").click()
     expect(entry.get_by_text("I moved to Lisbon in March 2026.", exact=True)).to_be_visible()
     assert severe_violations(page) == []
@@ -68,7 +102,7 @@ def test_what_is_unfolded_is_sound_too(page: Page, place: Place) -> None:
 
 def test_the_first_page_is_light(page: Page, place: Place) -> None:
     place.open(page)
-    expect(page.get_by_text("I play the cello.")).to_be_visible()
+    expect(page.get_by_text("I have a cello.")).to_be_visible()
     timings = page.evaluate(
         "JSON.stringify(performance.getEntries().filter((entry) => 'transferSize' in entry))"
     )
@@ -84,7 +118,7 @@ def test_a_page_that_is_not_there_says_so(page: Page, place: Place) -> None:
 
 def test_the_keyboard_skips_to_the_content_and_the_heading_is_read_out(page: Page, place: Place) -> None:
     place.open(page)
-    expect(page.get_by_text("I play the cello.")).to_be_visible()
+    expect(page.get_by_text("I have a cello.")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")

@@ -43,6 +43,12 @@ def test_a_conversation_that_is_deleted_while_it_is_looked_at(page: Page, place:
 
 
 @pytest.mark.proof
+def test_without_conversations_no_share_of_them_is_shown(page: Page, guarded_place: Place) -> None:
+    guarded_place.open(page, "/runs")
+    expect(page.get_by_text("Nothing to learn from yet.")).to_be_visible()
+    expect(page.get_by_text("100%")).to_have_count(0)
+
+
 def test_the_server_is_gone_and_comes_back(page: Page, guarded_place: Place, watch: Watch) -> None:
     watch.expected = f"{UNREACHABLE}|{REFUSED}"
     guarded_place.open(page)

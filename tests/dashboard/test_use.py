@@ -13,27 +13,27 @@ def test_from_what_was_said_to_gone(page: Page, place: Place, watch: Watch) -> N
     watch.expected = REFUSED  # the last page is that of a conversation that is gone
     place.open(page)
     with place.client() as client:
-        conversation = story.record(client, "eve", "I live in Vienna.", "I play the harp.")
+        conversation = story.record(client, "eve", "I live in Vienna.", "I love playing the harp.")
 
     # It appears by itself, and is watched being remembered.
     page.get_by_role("link", name="I live in Vienna.").click()
     expect(page.get_by_text("Learning is complete.")).to_be_visible()
     page.get_by_role("link", name="Memory of this user").click()
-    expect(page.get_by_text("The user plays the harp.")).to_be_visible()
+    expect(page.get_by_text("The user likes playing the harp.")).to_be_visible()
 
     # It is found, with what its score is made of.
     page.get_by_role("main").get_by_role("link", name="Search").click()
     page.get_by_label("Question").fill("Which instrument does she play, the harp?")
     page.get_by_role("button", name="Search", exact=True).click()
-    hit = page.locator(".hit", has_text="The user plays the harp.")
+    hit = page.locator(".hit", has_text="The user likes playing the harp.")
     hit.get_by_text("Score details").click()
     expect(hit.get_by_text("Matching words")).to_be_visible()
 
     # Why: the words themselves, and the way to them.
     hit.get_by_role("button", name="Why?").click()
-    expect(hit.get_by_role("blockquote")).to_have_text("I play the harp.")
+    expect(hit.get_by_role("blockquote")).to_have_text("I love playing the harp.")
     hit.get_by_role("link", name="Go to the message").click()
-    expect(page.locator(".message.target")).to_contain_text("I play the harp.")
+    expect(page.locator(".message.target")).to_contain_text("I love playing the harp.")
 
     # Deleted, and gone with all that was learned from it.
     page.get_by_role("button", name="Delete", exact=True).click()
@@ -261,7 +261,7 @@ def test_conversations_are_narrowed_and_searched(page: Page, place: Place) -> No
     search.get_by_label("Agent").fill("assistant")
     search.get_by_label("Words").fill("orchestra")
     search.get_by_role("button", name="Filter").click()
-    page.get_by_role("link", name="I hope to play in an orchestra one day.").click()
+    page.get_by_role("link", name="I want to learn to play in an orchestra.").click()
     expect(page.locator(".message.target")).to_contain_text("orchestra")
 
 
@@ -348,6 +348,57 @@ def test_pages_go_on_by_their_cursor(page: Page, place: Place) -> None:
         expect(page.locator(".row")).to_have_count(51)
         expect(page.get_by_role("button", name="Load more")).to_have_count(0)
         client.delete("/v1/users?user_id=gina").raise_for_status()  # for else others see nothing but these
+
+
+def test_a_run_shows_its_user_its_words_and_its_result(page: Page, place: Place) -> None:
+    place.open(page, "/runs?status=done")
+    run = page.locator(".run", has_text="I have a cello.")
+    expect(run).to_contain_text("ben with assistant")
+    expect(run).to_contain_text("Messages 1 to 6")
+    expect(run).to_contain_text("by rule")
+    run.get_by_role("link", name="3 entries learned").click()
+    expect(page.get_by_text("The user has a cello.")).to_be_visible()
+    place.open(page, "/runs?status=done")
+    # Of the runs over a chat, only the first certainly begins where it does: the others depend on the worker.
+    first = page.locator(".run", has_text="Can you help me plan a weekend?")
+    expect(first).to_contain_text("Nothing new")
+    expect(first).to_contain_text("ada with concierge")
+
+
+def test_an_entry_learned_by_rule_says_so(page: Page, place: Place) -> None:
+    place.open(page, f"/memories/{place.ids['memory']}")
+    entry = page.locator("article", has_text="allergic to peanuts")
+    entry.get_by_role("button", name="Why?").click()
+    expect(entry.get_by_text("Learned by rule, without a model,")).to_be_visible()
+
+
+def test_all_agents_of_a_user_are_searched_without_an_agent(page: Page, place: Place) -> None:
+    place.open(page, "/search")
+    search = page.get_by_role("search")
+    search.get_by_label("Question").fill("Does he have a cello?")
+    search.get_by_role("combobox", name="User").fill("ben")
+    search.get_by_role("button", name="Search").click()
+    expect(page.locator(".hit").get_by_text("The user has a cello.")).to_be_visible()
+
+
+def test_the_memories_that_the_model_gets_are_part_of_its_view(page: Page, place: Place) -> None:
+    with place.client() as client:
+        owner = {"agent_id": story.AGENT, "user_id": "ivy"}
+        known = {**owner, "profile_content": ["The user likes night trains."]}
+        client.post("/v1/memories", json=known).raise_for_status()
+        said = [{"role": "user", "content": "Which night trains are there?"}]
+        recorded = client.post("/v1/conversations", json={**owner, "messages": said}).json()
+        conversation = recorded["conversation_id"]
+        client.patch(f"/v1/conversations/{conversation}/memory", json={"memory_injection": True})
+        place.open(page, f"/conversations/{conversation}")
+        page.get_by_role("button", name="What the model sees").click()
+        block = page.get_by_role("region", name="Memories in the instructions, for the newest message")
+        expect(block).to_contain_text("The user likes night trains.")
+        client.patch(f"/v1/conversations/{conversation}/memory", json={"memory_injection": False})
+        page.reload()
+        page.get_by_role("button", name="What the model sees").click()
+        expect(page.get_by_text("No memories are in the instructions.")).to_be_visible()
+        client.delete("/v1/users?user_id=ivy").raise_for_status()
 
 
 def test_a_failed_run_is_told_and_tried_again(page: Page, place: Place) -> None:

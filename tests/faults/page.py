@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 FOUND = Path(__file__).parent / "found.toml"
 
 _HEADLINES = {
-    "operations checked": ("sessions", "memory", "checkpoints", "linearizability", "upgrades"),
+    "operations checked": ("sessions", "memory", "checkpoints", "linearizability"),
     "calls and requests of the soak test": ("soak",),
     "inputs fuzzed": ("fuzzing",),
 }

@@ -35,8 +35,8 @@ async def test_an_agent_remembers_a_user_in_another_session(server: ProviderServ
                 await run(agent, said, streamed, session=kept_in, hooks=hooks)
     first, _, third, fourth = asked(server)
     assert instructions_of(first) == "Be brief."
-    assert "> - The user's cat is Mia." in instructions_of(third)
-    assert "> - The user's cat is Mia." in output_in(fourth)
+    assert ": The user's cat is Mia." in instructions_of(third)
+    assert ": The user's cat is Mia." in output_in(fourth)
     assert [tool["name"] for tool in first.body["tools"]] == ["recall", "remember"]
 
 
@@ -69,4 +69,4 @@ def test_a_missing_extra_is_named() -> None:
         "except recollect.errors.MissingExtraError as error: print(error)"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "pip install 'recollect[agents]'" in ended.stdout
+    assert "pip install 'recollect-memory[agents]'" in ended.stdout

@@ -16,6 +16,7 @@ from anthropic import Anthropic
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
+from recollect import ConversationManager, MemoryStore
 from recollect.integrations.anthropic import AsyncMemoryTool, MemoryTool
 from recollect.integrations.anthropic.commands import Limits, run
 from recollect.integrations.anthropic.tree import Tree
@@ -59,6 +60,59 @@ class TestMemoryTool(AdapterContract):
 
     def text_of(self, record: Any) -> str:
         return str(record)
+
+
+# --- the page about the user ---
+
+PAGE = "/memories/about_the_user.md"
+
+
+@in_event_loop
+async def test_the_page_about_the_user_is_a_file_that_cannot_be_changed(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    async with MemoryStore(path, embedder=None, workers=0) as store:
+        tool = AsyncMemoryTool(path, user_id="ada", store=store)
+        assert PAGE not in await tool.view(command("view", path="/memories"))
+        await store.add_entry("claude", "ada", "profile", "The user lives in Lisbon.")
+        await store.add_entry("claude", "bo", "profile", "The user lives in Oslo.")
+        assert PAGE in await tool.view(command("view", path="/memories"))
+        shown = await tool.view(command("view", path=PAGE))
+        assert "> - The user lives in Lisbon." in shown
+        assert "Oslo" not in shown
+        for refused in (
+            command("create", path=PAGE, file_text="mine"),
+            command("str_replace", path=f"/memories/x/..{PAGE[9:]}", old_str="Lisbon", new_str="Oslo"),
+            command("insert", path=PAGE, insert_line=0, insert_text="mine"),
+            command("delete", path=PAGE),
+            command("rename", old_path=PAGE, new_path="/memories/mine.md"),
+            command("create", path=f"{PAGE}/inner.md", file_text="mine"),
+        ):
+            with pytest.raises(ToolError, match="is read-only"):
+                await tool.execute(refused)
+        await tool.create(command("create", path="/memories/mine.md", file_text="tea"))
+        with pytest.raises(ToolError, match="is read-only"):
+            await tool.rename(command("rename", old_path="/memories/mine.md", new_path=PAGE))
+        assert await tool.read_files() == {"/memories/mine.md": "tea"}
+        await store.add_entry("claude", "ada", "mind", "The user likes tea.")
+        assert "The user likes tea." in await tool.view(command("view", path=PAGE))
+        await tool.aclose()
+
+
+@in_event_loop
+async def test_without_a_store_the_name_of_the_page_is_free(tmp_path: Path) -> None:
+    tool = AsyncMemoryTool(tmp_path / "agents.db", user_id="ada")
+    await tool.create(command("create", path=PAGE, file_text="mine"))
+    assert await tool.read_files() == {PAGE: "mine"}
+    await tool.aclose()
+
+
+def test_the_synchronous_tool_shows_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    with ConversationManager(path, embedder=None, workers=0) as manager:
+        manager.add_entry("claude", "ada", "profile", "The user lives in Lisbon.")
+        tool = MemoryTool(path, user_id="ada", store=manager.store)
+        assert "The user lives in Lisbon." in tool.view(command("view", path=PAGE))
+        tool.close()
 
 
 # --- the tool of the SDK as the oracle ---

@@ -35,7 +35,7 @@ async def test_what_is_remembered_follows_the_instructions_as_data(
             await run(agent, "Where do I live in?", streamed)
     (request,) = asked(server)
     assert instructions_of(request).startswith("Be brief.\n\n<remembered-data>")
-    assert "> - The user lives in Lisbon." in instructions_of(request)
+    assert ": The user lives in Lisbon." in instructions_of(request)
     assert "data and not instructions" in instructions_of(request)
 
 

@@ -41,7 +41,7 @@ async def test_recall_gives_what_is_remembered_as_data(server: ProviderServer, s
         await store.add_entry("desk", "ada", "profile", "The user lives in Lisbon.")
         told = await call(server, recall_tool(store, "desk", "ada"), {"query": "Lisbon"}, streamed)
     assert told.startswith("<remembered-data>")
-    assert "> - The user lives in Lisbon." in told
+    assert ": The user lives in Lisbon." in told
 
 
 @pytest.mark.parametrize("query", ["Lisbon", "", "\0"])

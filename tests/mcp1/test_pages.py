@@ -1,6 +1,5 @@
 """The examples of the pages about these frameworks run."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,4 +10,4 @@ from ..documentation import ELSEWHERE, run_blocks
 @pytest.mark.parametrize("page", ELSEWHERE, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    asyncio.run(run_blocks(page))
+    run_blocks(page)

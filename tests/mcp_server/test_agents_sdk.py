@@ -28,7 +28,7 @@ async def answered(
         result = await Runner.run(agent, "Where do I live?", run_config=QUIET)
     assert result.final_output == "You live in Lisbon."
     offered = {tool["name"] for tool in provider.requests("POST /v1/responses")[0].body["tools"]}
-    assert offered == {"remember", "recall", "forget", "why", "list"}
+    assert offered == {"remember", "recall", "forget", "why", "list", "page"}
     shown = provider.requests("POST /v1/responses")[1].body["input"]
     return [item for item in shown if item.get("type") == "function_call_output"]
 

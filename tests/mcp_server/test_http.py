@@ -95,6 +95,13 @@ async def test_a_client_remembers_and_recalls(opened: Running, mode: str) -> Non
 
 
 @in_event_loop
+async def test_the_headers_may_begin_with_x(opened: Running) -> None:
+    assert post(opened.address, **{"X-Recollect-User": "ada", "X-Recollect-Agent": "vet"}).status_code == 200
+    both = post(opened.address, **{"X-Recollect-User": "ada", "Recollect-User": "bob"})
+    assert both.status_code == 422, "which of them is meant is not known"
+
+
+@in_event_loop
 async def test_the_headers_say_whose_memory_it_is(opened: Running) -> None:
     async with over_http(opened.address, user="%E7%BE%8E", agent="helper") as client:
         await remember(client, "The user plays chess.")
@@ -198,7 +205,7 @@ async def test_a_key_that_may_read_is_shown_and_may_use_only_what_reads(
         tools = [tool.name for tool in (await client.list_tools()).tools]
         result = await client.call_tool("remember", {"text": "The user is kind.", "kind": "profile"})
         assert await recalled(client, "kind") == "Nothing is remembered about that."
-    assert tools == ["recall", "why", "list"]
+    assert tools == ["recall", "why", "list", "page"]
     assert result.is_error
     assert "the key of this client lacks the scope write, which remember needs" in words_of(result)
 

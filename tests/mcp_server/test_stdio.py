@@ -157,8 +157,10 @@ def test_it_says_why_it_does_not_start(
 
 def test_what_it_says_when_it_does_not_start_is_one_line_beside_the_protocol(tmp_path: Path) -> None:
     ended = speak(tmp_path / "memory.db", [], "--user", "ada", "--url", "/proc/nothing/memory.db")
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert len(ended.stderr.splitlines()) == 1
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.splitlines() == [
+        "recollect: no folder /proc/nothing: create it, or pass another --url"
+    ]
 
 
 def test_a_port_must_be_a_port(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,10 +53,10 @@ def is_marked(text: str, what: str) -> bool:
 async def test_the_tools_say_what_they_take_give_and_do(tmp_path: Path) -> None:
     async with memories_in(tmp_path) as memories, client_of(memories) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["remember", "recall", "forget", "why", "list"]
+    assert list(tools) == ["remember", "recall", "forget", "why", "list", "page"]
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
     destroying = {name for name, tool in tools.items() if tool.annotations.destructive_hint}
-    assert (reading, destroying) == ({"recall", "why", "list"}, {"forget"})
+    assert (reading, destroying) == ({"recall", "why", "list", "page"}, {"forget"})
     for tool in tools.values():
         assert tool.title
         assert tool.description
@@ -103,7 +103,7 @@ async def test_what_says_the_same_is_not_remembered_twice(tmp_path: Path) -> Non
 
 @in_event_loop
 async def test_why_quotes_the_messages_that_an_entry_was_learned_from(tmp_path: Path) -> None:
-    said = {"role": "user", "content": "I live in Lisbon and I work as a nurse."}
+    said = {"role": "user", "content": "I work as a nurse."}
     answer = {"role": "assistant", "content": "A nurse must have long shifts."}
     async with MemoryStore(tmp_path / "memory.db", embedder=None) as store:
         talk = await store.record_conversation("assistant", "ada", [said, answer])
@@ -221,6 +221,7 @@ async def test_what_memory_says_is_marked_as_data_wherever_it_is_told(tmp_path: 
             ("recall", {"query": "tea system prompt"}),
             ("why", {"entry_id": entry_id}),
             ("list", {}),
+            ("page", {}),
         ):
             result = await client.call_tool(name, given)
             told = [words_of(result), *texts_in(result.structured_content)]

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
@@ -19,13 +17,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import recollect.migrations
 from recollect import AdvancedSQLAlchemySession, MissingTablesError
-from recollect.integrations.langgraph.schema import CheckpointSchema
-from recollect.integrations.langgraph.store.schema import StoreSchema
 from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.store import MemoryStore
-from recollect.migrations import VERSION_TABLE, migrate
-from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchema
-from recollect.server.database.schema import ServiceSchema
+from recollect.migrations import VERSION_TABLE, all_schemas, migrate
 from recollect.sessions.events import EventLog
 from recollect.sessions.protocol import SessionMetadata
 from recollect.sessions.sql.schema import session_schema
@@ -43,17 +37,6 @@ ischema_names["vector"] = Vector  # else reflection, which compares the types of
 HEAD = ScriptDirectory(str(Path(recollect.migrations.__file__).parent)).get_current_head()
 BY_USER = "recollect_agent_sessions_metadata_by_user"
 ADVANCED = session_schema(Tables(advanced=True))
-EVERYTHING: tuple[Schema, ...] = (
-    ADVANCED,
-    EventLog.schema,
-    ConversationSummaryStore.schema,
-    MemoryDatabase.schema,
-    ServiceSchema(),
-    session_schema(SESSION_TABLES),
-    ChatSchema(),
-    CheckpointSchema(),
-    StoreSchema(),
-)
 
 
 @pytest.fixture
@@ -89,7 +72,7 @@ async def differences(url: str, *schemas: Schema) -> list[Any]:
         return found
 
     metadata = MetaData()
-    for schema in schemas or EVERYTHING:
+    for schema in schemas or all_schemas():
         for table in schema.describe().sorted_tables:
             table.to_metadata(metadata)
     engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
@@ -138,46 +121,8 @@ async def test_migrations_and_create_tables_give_the_same_indexes(
 
 
 @in_event_loop
-async def test_a_step_back_from_vectors_leaves_the_tables(empty_database: str) -> None:
+async def test_sessions_of_a_user_with_a_long_id_are_kept_and_found(empty_database: str) -> None:
     await migrate(empty_database)
-    await downgrade(empty_database, "0004")
-    assert [name for name in definitions(empty_database) if "_nearest_" in name or "_to_embed" in name] == []
-    async with MemoryStore(empty_database, workers=0) as store:
-        assert await store.get_memory("agent", "user") is None
-    assert await migrate(empty_database) == ("0004", HEAD)
-    assert await differences(empty_database) == []
-
-
-@in_event_loop
-async def test_conversations_of_before_have_their_runs_and_can_go_on(empty_database: str) -> None:
-    await migrate(empty_database)
-    async with MemoryStore(empty_database, workers=0, embedder=None) as store:
-        said = [{"role": "user", "content": "I sail."}]
-        await store.record_conversation("agent", "user", said, conversation_id="c")
-    await downgrade(empty_database, "0005")
-    assert "recollect_conversations_session_id" in definitions(empty_database)
-    assert await migrate(empty_database) == ("0005", HEAD)
-    assert await differences(empty_database) == []
-    async with MemoryStore(empty_database, workers=0, embedder=None) as store:
-        await store.append_messages("c", said, learn_after=600)
-        await store.close_conversation("c")
-        runs = await store.list_runs_of("c")
-        assert [(run.first_index, run.last_index) for run in runs] == [(0, 0), (1, 1)]
-
-
-@pytest.mark.parametrize("made_before", [False, True])
-@in_event_loop
-async def test_sessions_of_a_user_with_a_long_id_are_kept_and_found(
-    empty_database: str, made_before: bool
-) -> None:
-    await migrate(empty_database)
-    if made_before:  # with the index as the first revision makes it
-        await downgrade(empty_database, "0008")
-        sql(empty_database, f"DROP INDEX {BY_USER}")
-        sql(
-            empty_database, f"CREATE INDEX {BY_USER} ON recollect_agent_sessions_metadata (user_id, agent_id)"
-        )
-        await migrate(empty_database)
     long = "".join(map(chr, range(0x4E00, 0x4E00 + 4096)))  # a repetition would be made short
     owner = SessionMetadata(long, long)
     async with SQLAlchemySession.from_url("s", url=empty_database, metadata=owner) as session:
@@ -249,33 +194,6 @@ async def test_stores_work_on_a_migrated_database_and_keep_what_they_had(empty_d
 
 
 @in_event_loop
-async def test_a_step_back_removes_the_events_and_summaries_alone(empty_database: str) -> None:
-    await migrate(empty_database)
-    await downgrade(empty_database, "0002")
-    assert await differences(empty_database, ADVANCED) == []
-    async with EventLog(empty_database) as log:
-        with pytest.raises(MissingTablesError):
-            await log.count("c")
-    assert await migrate(empty_database) == ("0002", HEAD)
-    assert await differences(empty_database) == []
-
-
-async def downgrade(url: str, revision: str) -> None:
-    """Take the last steps back, as Alembic does it."""
-
-    def run_steps(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(recollect.migrations.__file__).parent))
-        config.attributes["connection"] = connection
-        command.downgrade(config, revision)
-
-    engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
-    async with engine.begin() as connection:
-        await connection.run_sync(run_steps)
-    await engine.dispose()
-
-
-@in_event_loop
 async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_history(empty_database: str) -> None:
     async with SQLAlchemySession.from_url("s", url=empty_database, create_tables=True) as session:
         await session.add_items([message("kept")])
@@ -296,9 +214,9 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_migrates_and_says_so(empty_database: str) -> None:
-    first = run_command("migrate", empty_database)
+    first = run_command("migrate", "--url", empty_database)
     assert (first.returncode, first.stdout) == (0, f"migrated from nothing to {HEAD}\n")
-    second = run_command("migrate", empty_database)
+    second = run_command("migrate", "--url", empty_database)
     assert (second.returncode, second.stdout) == (0, f"already at {HEAD}\n")
 
 
@@ -311,7 +229,7 @@ def test_the_command_migrates_and_says_so(empty_database: str) -> None:
     ],
 )
 def test_the_command_says_what_is_wrong_with_a_url(url: str, said: str) -> None:
-    ended = run_command("migrate", url)
+    ended = run_command("migrate", "--url", url)
     assert ended.returncode == 1
     assert said in ended.stderr
     assert "secret" not in ended.stderr

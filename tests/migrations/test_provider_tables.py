@@ -7,7 +7,6 @@ from sqlalchemy import create_engine, inspect
 
 from recollect import MissingTablesError
 from recollect.memory.database.access import MemoryDatabase
-from recollect.memory.database.schema import MESSAGE_ITEMS, MESSAGE_RECORDS
 from recollect.migrations import migrate
 from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchema
 from recollect.providers.openai.provider import build_openai_provider
@@ -15,7 +14,7 @@ from recollect.sessions.sql.schema import session_schema
 from recollect.testing.contract import in_event_loop
 
 from ..providers_openai.chats import Place, open_chat
-from .test_migrations import differences, downgrade, empty_database
+from .test_migrations import differences, empty_database
 
 __all__ = ["empty_database"]
 
@@ -39,21 +38,6 @@ async def test_the_migrations_give_the_described_tables_of_chats(empty_database:
 @in_event_loop
 async def test_create_tables_gives_the_described_tables_of_chats(empty_database: str) -> None:
     assert await chat_once(Place(empty_database, create_tables=True))
-    assert await differences(empty_database, *SCHEMAS) == []
-
-
-@in_event_loop
-async def test_a_step_back_removes_the_tables_of_chats_alone(empty_database: str) -> None:
-    await migrate(empty_database)
-    await downgrade(empty_database, "0007")
-    beside = await differences(empty_database, MemoryDatabase.schema)
-    # Later steps change types, and add columns, an index and two tables. Every other table is still there.
-    kinds = {change[0][0] if isinstance(change, list) else change[0] for change in beside}
-    assert kinds == {"modify_type", "add_column", "add_index", "add_table"}
-    added = {change[1].name for change in beside if change[0] == "add_table"}
-    assert added == {MESSAGE_ITEMS.name, MESSAGE_RECORDS.name}
-    assert await differences(empty_database, SCHEMAS[0]) != []
-    await migrate(empty_database)
     assert await differences(empty_database, *SCHEMAS) == []
 
 

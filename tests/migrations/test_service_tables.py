@@ -14,18 +14,14 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from recollect import MissingTablesError
-from recollect.integrations.langgraph.schema import TABLES as CHECKPOINT_TABLES
-from recollect.integrations.langgraph.store.schema import TABLES as STORE_TABLES
-from recollect.memory.database.schema import MESSAGE_ITEMS, MESSAGE_RECORDS
 from recollect.migrations import VERSION_TABLE, migrate
 from recollect.server.access.audit import AuditLog
 from recollect.server.access.keys import KeyStore
-from recollect.server.database.schema import TABLES, TOKEN_RESERVATIONS, ServiceSchema
+from recollect.server.database.schema import TABLES, ServiceSchema
 from recollect.server.idempotency import Idempotency
 from recollect.testing.contract import in_event_loop
 
 from ..sessions.postgres.database import by, sql
-from .test_migrations import downgrade
 
 OURS = {table.name for table in TABLES}
 
@@ -107,27 +103,6 @@ async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_keys(em
     await migrate(empty_database)
     async with KeyStore(empty_database) as keys:
         assert await keys.verify(text) is not None
-
-
-@in_event_loop
-async def test_a_step_back_removes_these_tables_alone(empty_database: str) -> None:
-    await migrate(empty_database)
-    before = tables(empty_database)
-    await downgrade(empty_database, "0011")
-    of_langgraph = {table.name for table in (*CHECKPOINT_TABLES, *STORE_TABLES)}
-    later = {TOKEN_RESERVATIONS.name, MESSAGE_ITEMS.name, MESSAGE_RECORDS.name} | of_langgraph
-    assert before - tables(empty_database) == later
-    await downgrade(empty_database, "0007")
-    after_later_steps = tables(empty_database)
-    await downgrade(empty_database, "0006")
-    assert after_later_steps - tables(empty_database) == OURS - {TOKEN_RESERVATIONS.name}
-    await migrate(empty_database)
-    assert tables(empty_database) == before
-
-
-def tables(url: str) -> set[str]:
-    found = sql(url, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
-    return {name for (name,) in found}
 
 
 def test_every_table_has_a_tenant() -> None:

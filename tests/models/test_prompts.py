@@ -10,7 +10,7 @@ def test_a_prompt_has_instructions_a_template_and_perhaps_a_schema() -> None:
     assert plain.schema is None
     assert plain.template.get_identifiers() == ["previous", "transcript", "length"]
     assert "----- data -----" not in plain.instructions + plain.template.template
-    with_schema = load_prompt("recollect.memory.extraction", "v2", "extraction")
+    with_schema = load_prompt("recollect.memory.extraction", "v3", "extraction")
     assert with_schema.schema is not None
     assert with_schema.tokens > plain.tokens > 0
 

@@ -106,6 +106,28 @@ async def test_another_tenant_cannot_reach_a_conversation(url: str) -> None:
         assert (report.lost, report.added.total()) == (1, 0)
 
 
+async def test_lines_of_another_tenant_are_lost_and_not_counted_as_existing(url: str) -> None:
+    owner = {"user_id": "ada", "agent_id": "assistant"}
+    async with store_at(url, workers=1) as store:
+        await store.record_conversation(**owner, messages=[{"role": "user", "content": "I live in Lisbon."}])
+        await store.drain(60)
+        await Importer(store).run([Record("summaries", summary_of("s"), "line 1")])
+        session = Record("sessions", {"session_id": "s", "items": []}, "line 2")
+        await Importer(store).run([session])
+        exported = [line async for line in store.export_user_lines("ada")][1:]
+    lines = [Record(**line, where=f"line {number}") for number, line in enumerate(exported)]
+    assert {line.kind for line in lines} == {"memories", "conversations", "runs", "entries"}
+    lines.append(Record("summaries", summary_of("s"), "the summary"))
+    async with store_at(url, tenant="other") as store:
+        report = await Importer(store).run(lines)
+    assert (report.existing, report.added.total(), report.lost) == ({}, 0, len(lines))
+
+
+def summary_of(conversation_id: str) -> dict[str, Any]:
+    values = {"id": f"summary of {conversation_id}", "conversation_id": conversation_id, "version": 1}
+    return {**values, "text": "So far.", "token_length": 2, "created_at": "2024-01-01T00:00:00Z"}
+
+
 async def test_entries_keep_times_history_and_evidence(url: str, tmp_path: Path) -> None:
     owner = {"user_id": "ada", "agent_id": "assistant"}
     old = {**owner, "content_id": "old", "text": "Ada lives in Porto", "learned_at": "2020-01-01T00:00:00Z"}
@@ -278,7 +300,7 @@ async def test_large_records_without_messages_are_written_before_more_are_read(
             held += len(line)
             most = max(most, held)
             for value in decode(f"line {number}", line):
-                for record in [value] if isinstance(value, Skipped) else record_of(value):
+                for record in record_of(value, is_first=False):
                     yield record
 
     async with store_at(str(tmp_path / "new.db")) as store:

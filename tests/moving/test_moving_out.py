@@ -231,7 +231,7 @@ def test_a_database_is_not_copied_into_itself(tmp_path: Path, capsys: pytest.Cap
 async def test_an_export_for_people_has_entries_evidence_and_times(tmp_path: Path) -> None:
     source = str(tmp_path / "source.db")
     async with store_at(source, workers=1) as store:
-        said = [{"role": "user", "content": "I live in Lisbon *now*."}]
+        said = [{"role": "user", "content": "I live in Lisbon. It is *sunny*."}]
         await store.record_conversation("assistant", "ada/1", said, created_at="2024-05-07T10:00:00Z")
         await store.drain(timeout=90)
     folder = tmp_path / "people"
@@ -240,7 +240,7 @@ async def test_an_export_for_people_has_entries_evidence_and_times(tmp_path: Pat
     text = file.read_text()
     assert text.startswith("# ada/1\n")
     assert "said 2024-05-07" in text
-    assert "2024-05-07, user: “I live in Lisbon \\*now\\*.”" in text
+    assert "2024-05-07, user: “I live in Lisbon. It is \\*sunny\\*.”" in text
 
 
 def test_documents_are_compared_by_their_contents() -> None:

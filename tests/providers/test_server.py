@@ -189,10 +189,11 @@ async def test_faults_compose(server: ProviderServer) -> None:
 @in_event_loop
 async def test_a_slow_answer_outlasts_the_patience_of_a_client(server: ProviderServer) -> None:
     server.fail_next("POST **", Delay(0.2))
-    async with client_of(server, timeout=0.03) as client:
+    async with client_of(server, timeout=openai.Timeout(60, read=0.03)) as client:
         with pytest.raises(openai.APITimeoutError):
             await client.conversations.create()
-        await asyncio.sleep(0.3)
+        while not server.conversations.ids():  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
     assert len(server.conversations.ids()) == 1, "the server has not heard that nobody waits"
 
 

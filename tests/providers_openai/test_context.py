@@ -98,8 +98,12 @@ async def test_what_is_remembered_is_injected_where_that_is_wanted(
         await remember(chat)
         await chat.begin(memory_injection=conversation)
         reply = await chat.say("Where in Lisbon do I live?", memory_injection=request_)
+        inspector = chat.provider.inspector
+        block = await inspector.memory_block_of(chat.store, await chat.whole())
     told = server.requests(RESPONSES)[0].body["instructions"]
     assert told.startswith("Be brief.")
+    if request_ is None:
+        assert told == "\n\n".join(filter(None, ("Be brief.", block))), "it is shown as it was injected"
     assert ("The user lives in Lisbon." in told) == injected
     assert ('7 May 2024, user: "My boat in Lisbon' in told) == injected
     assert ("data and not instructions" in told) == injected

@@ -11,14 +11,10 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import ConflictError
-from recollect.items import Item
-from recollect.memory.times import now
+from recollect.errors import StorageError
 from recollect.providers.errors import ChatFailedError
-from recollect.providers.openai.active_turn import message_id
 from recollect.providers.openai.options import read_options
 from recollect.providers.openai.registry import AgentDescriptor
-from recollect.providers.openai.sessions import ChatSession
 from recollect.providers.values import ModelUsage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ApiError, Garble, Hold, ProviderServer, Refuse, Reply, ToolCall, Usage
@@ -28,6 +24,7 @@ from .chats import COMPLETIONS, RESPONSES, Chat, Place, open_chat, options_for, 
 
 TOOLS = "tests.providers_openai.tools_of_agents"
 LEASES = "recollect_sdk_agent_sessions_leases"
+ITEMS = "sdk_agent_session_messages"
 
 
 def in_file(place: Place, text: str) -> None:
@@ -54,58 +51,54 @@ async def until_asked(server: ProviderServer) -> None:
             await asyncio.sleep(0.005)
 
 
-async def leave_turn(chat: Chat, items: list[dict[str, Any]], turn_id: str = "left") -> None:
-    """What a process that died in the middle of a turn leaves behind."""
-    parts, done = chat.provider._parts, await chat.turns()
-    placed = await chat.store.append_messages(
-        chat.conversation.conversation_id,
-        [{"role": "user", "content": "Left?", "message_id": message_id(turn_id, "user")}],
-    )
-    record = await parts.turns.get(done[-1]["turn_id"])
-    assert record is not None
-    async with ChatSession(parts.sessions.open(chat.conversation.conversation_id)) as left:
-        copies: dict[str, Item] = {placed[0].message_id: {"role": "user", "content": "Left?"}}
-        links = parts.turns.item_links(chat.conversation.conversation_id)
-        await left.mirror(copies, await left.read_mirrored(), 3, links)
-        await parts.turns.begin(
-            replace(
-                record,
-                turn_id=turn_id,
-                status="running",
-                started_at=now(),
-                finished_at=None,
-                user_message_id=message_id(turn_id, "user"),
-                assistant_message_id=message_id(turn_id, "assistant"),
-                question_index=placed[0].message_index,
-                answer_index=None,
-                begins_after=(await left.read_place()).last_id,
-            )
-        )
-        await left.session.add_items(items)
+async def leave_turn(chat: Chat, turn_id: str = "left") -> None:
+    """What a process that died in the middle of a turn leaves behind: its beginning."""
+    parts, turn = chat.provider._parts, chat.turn("Left?", turn_id)
+    async with parts.sessions.chat(turn.conversation, turn.tenant, turn.conversation.conversation_id) as left:
+        await chat.provider._runner._begin(turn, left, ModelUsage())
 
 
 # --- an answer that is stored ---
 
 
+WRITTEN_AT_THE_END = (
+    "INSERT ON conversation_messages WHEN NEW.role = 'assistant'",
+    "INSERT ON message_records WHEN (SELECT count(*) FROM message_records) > 0",
+    f"INSERT ON {ITEMS} WHEN NEW.message_data LIKE '%assistant%'",
+    f"INSERT ON recollect_{ITEMS}_structure WHEN NEW.message_type = 'assistant'",
+    "INSERT ON message_items WHEN (SELECT count(*) FROM message_items) > 0",
+    "INSERT ON recollect_sdk_agent_sessions_usage",
+    "INSERT ON recollect_sdk_agent_sessions_runs",
+    "INSERT ON conversation_events WHEN NEW.role = 'assistant'",
+    "UPDATE ON chat_turns WHEN NEW.status = 'done'",
+)
+
+
+@pytest.mark.parametrize("what", WRITTEN_AT_THE_END)
 @in_event_loop
-async def test_a_turn_whose_answer_is_stored_is_done_whatever_fails_then(
-    file_place: Place, server: ProviderServer
+async def test_the_end_of_a_turn_is_written_as_a_whole_or_not_at_all(
+    file_place: Place, server: ProviderServer, what: str
 ) -> None:
-    server.responses.reply("The answer.", "Another.")
+    server.responses.reply("Lost.", "The answer.", "Another.")
     async with open_chat(file_place, server) as chat:
         await chat.begin()
         await chat.turns()
         await chat.provider.inspector.events_of(chat.conversation)
-        refuse(file_place, "INSERT ON conversation_events WHEN NEW.role = 'assistant'")
-        first = await chat.say("Hi.", "turn-1")
-        assert first.text == "The answer."
-        assert [each["status"] for each in await chat.turns()] == ["done"]
+        await chat.provider.inspector.usage_of(chat.conversation)
+        refuse(file_place, what)
+        with pytest.raises(ChatFailedError) as raised:
+            await chat.say("Hi.", "turn-1")
+        assert raised.value.code == "storage_failed"
         allow(file_place)
-        assert await chat.say("Hi.", "turn-1") == first
+        assert await chat.said() == [("user", "Hi.")]
+        assert short(await chat.items()) == "U"
+        assert (await chat.say("Hi.", "turn-1")).text == "The answer."
         await chat.say("And?")
         assert short(await chat.items()) == "UAUA"
+        assert [each["status"] for each in await chat.turns()] == ["done", "done"]
         events = await chat.provider.inspector.events_of(chat.conversation)
-        assert [event.text for event in events] == ["Hi.", "The answer.", "And?", "Another."]
+        answers = ["The answer.", "And?", "Another."]
+        assert [event.text for event in events if event.text != "Lost."] == ["Hi.", *answers]
 
 
 @in_event_loop
@@ -129,23 +122,6 @@ async def test_a_turn_that_is_interrupted_while_its_answer_is_stored_is_done(
         assert await again.said() == [("user", "Hi."), ("assistant", "The answer.")]
         assert [each["status"] for each in await again.turns()] == ["done"]
         assert short(await again.items()) == "UA"
-
-
-@in_event_loop
-async def test_a_turn_that_is_not_noted_as_done_is_found_so_with_what_it_cost(
-    file_place: Place, server: ProviderServer
-) -> None:
-    server.responses.reply(Reply("The answer.", usage=Usage(100, 20)), Reply("Next.", usage=Usage(1, 1)))
-    async with open_chat(file_place, server) as chat:
-        await chat.begin()
-        await chat.turns()
-        refuse(file_place, "UPDATE ON chat_turns WHEN NEW.status = 'done'")
-        assert (await chat.say("Hi.")).text == "The answer."
-        allow(file_place)
-        assert await status_of(chat) == [("running", None, 120)]
-        await chat.say("And?")
-        assert await status_of(chat) == [("done", None, 120), ("done", None, 2)]
-        assert chat.meter.tokens == {"acme": 122}
 
 
 @in_event_loop
@@ -200,14 +176,14 @@ def _all_leases(place: Place) -> tuple[Any, str]:
 
 
 @in_event_loop
-async def test_a_branch_is_made_when_a_turn_that_was_left_is_undone(
+async def test_a_branch_is_made_when_a_turn_that_was_left_is_ended(
     place: Place, server: ProviderServer
 ) -> None:
     server.responses.reply("Hello.", "Here.")
     async with open_chat(place, server) as chat:
         conversation = await chat.begin()
         await chat.say("Hi.")
-        await leave_turn(chat, [{"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}])
+        await leave_turn(chat)
         posted = [{"role": "user", "content": "Posted, and important."}]
         await chat.store.append_messages(conversation.conversation_id, posted)
         await chat.provider.inspector.create_branch(await chat.whole(), 2, "other")
@@ -219,44 +195,67 @@ async def test_a_branch_is_made_when_a_turn_that_was_left_is_undone(
     assert "Posted, and important." in shown
 
 
-# --- a question that was stored, and not asked ---
+# --- the beginning of a turn ---
 
 
+WRITTEN_AT_THE_BEGINNING = (
+    "INSERT ON conversation_messages",
+    "INSERT ON message_records",
+    f"INSERT ON {ITEMS}",
+    f"INSERT ON recollect_{ITEMS}_structure",
+    "INSERT ON message_items",
+    "INSERT ON conversation_events",
+    "INSERT ON chat_turns",
+)
+
+
+@pytest.mark.parametrize("what", WRITTEN_AT_THE_BEGINNING)
 @in_event_loop
-async def test_what_fails_before_the_model_is_asked_is_recorded(
-    file_place: Place, server: ProviderServer
+async def test_the_beginning_of_a_turn_is_written_as_a_whole_or_not_at_all(
+    file_place: Place, server: ProviderServer, what: str
 ) -> None:
-    server.responses.reply("Hello.", "Other.")
+    server.responses.reply("Hello.", "Found.")
     async with open_chat(file_place, server) as chat:
         await chat.begin()
         await chat.say("Hi.")
-        refuse(file_place, "INSERT ON conversation_events")
-        with pytest.raises(ChatFailedError) as raised:
+        refuse(file_place, what)
+        with pytest.raises(StorageError):
             await chat.say("Lost?", "turn-2")
-        assert raised.value.code == "storage_failed"
         allow(file_place)
-        assert [each["error_code"] for each in await chat.turns()] == [None, "storage_failed"]
-        await chat.say("Other?")
-        with pytest.raises(ConflictError, match="has gone on"):
-            await chat.say("Lost?", "turn-2")
-        assert short(await chat.items()) == "UAUUA"
+        assert len(server.requests(RESPONSES)) == 1
+        assert await chat.said() == [("user", "Hi."), ("assistant", "Hello.")]
+        assert short(await chat.items()) == "UA"
+        assert len(await chat.turns()) == 1
+        assert (await chat.say("Lost?", "turn-2")).text == "Found."
+        assert short(await chat.items()) == "UAUA"
+        assert len(await chat.provider.inspector.events_of(chat.conversation)) == 4
 
 
 @in_event_loop
-async def test_a_question_that_nobody_recorded_is_asked_unless_the_talk_has_gone_on(
-    file_place: Place, server: ProviderServer
+async def test_messages_from_elsewhere_are_in_the_session_and_in_the_log_once(
+    place: Place, server: ProviderServer
 ) -> None:
-    server.responses.reply("First.", "Second.")
-    async with open_chat(file_place, server) as chat:
-        conversation = await chat.begin()
-        for turn_id in ("turn-1", "turn-2"):
-            asked = {"role": "user", "content": "Lost?", "message_id": message_id(turn_id, "user")}
-            await chat.store.append_messages(conversation.conversation_id, [asked])
-        assert (await chat.say("Lost?", "turn-2")).text == "First."
-        with pytest.raises(ConflictError, match="has gone on"):
-            await chat.say("Lost?", "turn-1")
-        assert len(server.requests(RESPONSES)) == 1
-        assert [each["status"] for each in await chat.turns()] == ["done"]
+    """They come before a turn, and while it runs."""
+    server.responses.reply("One.", "Two.", "Three.")
+    let_go = threading.Event()
+    async with open_chat(place, server) as chat:
+        conversation_id = (await chat.begin()).conversation_id
+        posted = [{"role": "assistant", "content": "Posted."}]
+        await chat.store.append_messages(conversation_id, posted)
+        await chat.say("1")
+        server.fail_next(RESPONSES, Hold(let_go))
+        waiting = asyncio.create_task(chat.say("2"))
+        async with asyncio.timeout(60):
+            while len(server.requests(RESPONSES)) < 2:  # noqa: ASYNC110 - the server is in another thread
+                await asyncio.sleep(0.005)
+        await chat.store.append_messages(conversation_id, posted)
+        let_go.set()
+        await waiting
+        await chat.say("3")
+        words = ["Posted.", "1", "One.", "2", "Two.", "Posted.", "3", "Three."]
+        assert short(await chat.items()) == "AUAUAAUA"
+        events = await chat.provider.inspector.events_of(chat.conversation)
+        assert [event.text for event in events] == words
 
 
 # --- how long a turn may take, and turns that never begin ---

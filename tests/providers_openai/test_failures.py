@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import StorageError
-from recollect.providers.errors import ChatFailedError, describe_failure, failure_code
+from recollect.providers.errors import DETAILS, ChatFailedError, describe_failure, failure_code
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
@@ -40,8 +40,8 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "an error of the server": (lambda: Refuse(500, f"failed on {SECRET}"), "model_unavailable"),
     "too many requests": (lambda: Refuse(429, f"slow down, {SECRET}", retry_after=0), "model_unavailable"),
     "an overload": (Overloaded, "model_unavailable"),
-    "a wrong key": (WrongKey, "model_refused"),
-    "an unknown model": (lambda: Refuse(404, f"no model for {SECRET}"), "model_refused"),
+    "a wrong key": (WrongKey, "model_not_configured"),
+    "an unknown model": (lambda: Refuse(404, f"no model for {SECRET}"), "model_not_configured"),
     "too long": (TooLong, "model_refused"),
     "filtered": (Filtered, "model_refused"),
     "closed before": (CloseBefore, "model_unavailable"),
@@ -156,18 +156,20 @@ async def test_a_stream_that_stalls_fails_when_the_patience_is_over(
 def _impatient(endpoint: Any) -> Any:
     from dataclasses import replace
 
-    return replace(endpoint, timeout=0.2)
+    return replace(endpoint, timeout=5)
 
 
 @in_event_loop
-async def test_a_model_without_a_key_is_refused_and_said_so(
+async def test_a_model_without_a_key_fails_and_does_not_blame_the_message(
     file_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     async with open_chat(file_place, options=options_for(None, model="gpt-test")) as chat:
         await chat.begin()
-        await check_failed(chat, "model_refused")
+        await check_failed(chat, "model_not_configured")
+        assert "message" not in DETAILS["model_not_configured"]
+        assert chat.provider.lacks_model_key
 
 
 def test_the_words_of_an_error_never_reach_whoever_asked() -> None:

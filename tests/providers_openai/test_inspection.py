@@ -24,7 +24,7 @@ async def names(chat: Chat) -> dict[str, bool]:
 async def test_a_chat_goes_on_in_a_branch_and_comes_back(place: Place, server: ProviderServer) -> None:
     server.responses.reply("One.", "Two.", "Another two.", "Three.")
     async with open_chat(place, server) as chat:
-        conversation, looking = await chat.begin(), chat.provider.looking
+        conversation, looking = await chat.begin(), chat.provider.inspector
         await chat.say("1?")
         await chat.say("2?")
         made = await looking.create_branch(conversation, 2, "other")
@@ -53,7 +53,7 @@ async def test_a_chat_goes_on_in_a_branch_and_comes_back(place: Place, server: P
 async def test_branches_are_refused_by_what_is_wrong(place: Place, server: ProviderServer) -> None:
     server.responses.reply("One.")
     async with open_chat(place, server) as chat:
-        conversation, looking = await chat.begin(), chat.provider.looking
+        conversation, looking = await chat.begin(), chat.provider.inspector
         await chat.say("1?")
         await looking.create_branch(conversation, 1, "other")
         for name in ("other", "main"):
@@ -77,7 +77,7 @@ async def test_a_branch_deleted_does_not_bring_recorded_messages_twice(
 ) -> None:
     server.responses.reply_always("Yes.")
     async with open_chat(file_place, server) as chat:
-        conversation, looking = await chat.begin(), chat.provider.looking
+        conversation, looking = await chat.begin(), chat.provider.inspector
         await chat.store.append_messages(
             conversation.conversation_id, [{"role": "user", "content": "Recorded."}]
         )
@@ -95,7 +95,7 @@ async def test_no_branch_is_changed_under_a_turn(file_place: Place, server: Prov
     server.responses.reply("One.", "Two.")
     let_go = threading.Event()
     async with open_chat(file_place, server) as chat:
-        conversation, looking = await chat.begin(), chat.provider.looking
+        conversation, looking = await chat.begin(), chat.provider.inspector
         await chat.say("1?")
         server.fail_next(RESPONSES, Hold(let_go))
         running = asyncio.create_task(chat.say("2?"))
@@ -121,7 +121,7 @@ RECORDED: list[dict[str, Any]] = [
 @in_event_loop
 async def test_a_recorded_conversation_can_be_looked_at(place: Place) -> None:
     async with open_chat(place) as chat:
-        looking = chat.provider.looking
+        looking = chat.provider.inspector
         told = await chat.store.record_conversation("someone", "ada", RECORDED)
         (main,) = await looking.branches_of(told)
         assert (main["name"], main["is_current"], main["item_count"], main["turn_count"]) == (
@@ -187,7 +187,7 @@ async def test_events_are_told_page_by_page(file_place: Place, server: ProviderS
         conversation = await chat.begin()
         for number in range(3):
             await chat.say(f"{number}?")
-        looking = chat.provider.looking
+        looking = chat.provider.inspector
         first = await looking.events_of(conversation, None, 4)
         rest = await looking.events_of(conversation, first[-1].sequence_number, 4)
     assert [event.sequence_number for event in [*first, *rest]] == list(range(6))

@@ -1,5 +1,6 @@
 """Where the items of chats are: tables of their own, owned sessions, a shared engine."""
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -171,6 +172,25 @@ async def test_a_conversation_erased_while_a_turn_runs_leaves_nothing(
             assert await session.get_items() == []
             assert (await session.get_metadata()).data == {}
         assert await chat.provider.inspector.events_of(conversation) == []
+
+
+@in_event_loop
+async def test_a_turn_that_fails_after_its_conversation_was_erased_is_interrupted(
+    place: Place, server: ProviderServer
+) -> None:
+    """The erased session is empty, so the model may be sent nothing, and refuses that."""
+    let_go = threading.Event()
+    server.fail_next(RESPONSES, Hold(let_go), Refuse(400))
+    async with open_chat(place, server) as chat:
+        conversation = await chat.begin()
+        stream = chat.provider.stream(chat.turn("Tell me of xylophones."))
+        await anext(stream)
+        while not server.requests(RESPONSES):  # noqa: ASYNC110 - it arrives in another thread
+            await asyncio.sleep(0.01)
+        await chat.store.erase_conversation(conversation.conversation_id)
+        let_go.set()
+        last = [event async for event in stream][-1]
+        assert (last.kind, last.data["code"]) == ("turn.failed", "interrupted")
 
 
 @pytest.mark.parametrize("erase", ["the conversation", "the user"])

@@ -38,8 +38,12 @@ _CLASSES = {
     "agents.extensions.memory.redis_session": ("RedisSession",),
     "agents.extensions.memory.sqlalchemy_session": ("SQLAlchemySession",),
 }
-_SECONDS = 12.0  # for each test: some wait for ever for a private method that our classes do not call
-_SECONDS_BLOCKED = 45.0  # without a test that begins or ends: a thread of a test blocks the process
+# A test that waits for ever, such as for a private method that our classes do not call, leaves the processor
+# alone. One that is slow because the machine is busy does not. So what counts is idle time.
+_SECONDS = 12.0  # that a test may be idle
+_SECONDS_BLOCKED = 45.0  # that all tests may be idle: a thread of one blocks the process
+_LONGEST = 300.0  # for a test that is not idle either
+_IDLE = 0.02  # the part of the time for which an idle process uses a processor
 _outcomes = Path(os.environ["RECOLLECT_SUITE_OUTCOMES"])
 
 
@@ -50,19 +54,40 @@ def _substitute() -> None:
             setattr(modules[module], name, getattr(recollect, name))
 
 
-_last_written = time.monotonic()
+class _Patience:
+    """Measures for how long this process has been idle, or busy with the same thing."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self._started = self._looked = time.monotonic()
+        self._used = time.process_time()
+
+    def is_over(self, seconds: float) -> bool:
+        """Whether the process was idle for so many seconds; to be asked again and again."""
+        now, used = time.monotonic(), time.process_time()
+        if now - self._started > _LONGEST:
+            return True
+        if now - self._looked < seconds:
+            return False
+        was_idle = used - self._used < _IDLE * (now - self._looked)
+        self._looked, self._used = now, used
+        return was_idle
+
+
+_patience = _Patience()
 
 
 def _write(test: str, outcome: str, error: str = "") -> None:
-    global _last_written
-    _last_written = time.monotonic()
+    _patience.restart()
     with _outcomes.open("a") as file:
         file.write(json.dumps({"test": test, "outcome": outcome, "error": error}) + "\n")
 
 
 def _watch() -> None:
     """End the process when it is blocked; the runner starts another for the tests that are left."""
-    while time.monotonic() - _last_written < _SECONDS_BLOCKED:
+    while not _patience.is_over(_SECONDS_BLOCKED):
         time.sleep(1)
     os._exit(3)
 
@@ -70,14 +95,20 @@ def _watch() -> None:
 def _with_time_limit(test: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(test)
     async def limited(*args: Any, **kwargs: Any) -> Any:
-        async with asyncio.timeout(_SECONDS):
-            return await test(*args, **kwargs)
+        running, patience = asyncio.ensure_future(test(*args, **kwargs)), _Patience()
+        while not (await asyncio.wait({running}, timeout=1))[0]:
+            if patience.is_over(_SECONDS):
+                running.cancel()
+                await asyncio.wait({running}, timeout=1)
+                raise TimeoutError
+        return running.result()
 
     return limited
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each asynchronous test a time limit, and watch all."""
+    _patience.restart()
     threading.Thread(target=_watch, daemon=True).start()
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):

@@ -76,7 +76,7 @@ def test_commands_log_nothing_planted_and_repeat_no_password(
         ("doctor", *place),
         ("erase", *owner, "--yes", *place),
         ("memory", "list", "--url", unreachable),
-        ("migrate", unreachable),
+        ("migrate", "--url", unreachable),
         ("doctor", "--url", unreachable),
     ]
     with caplog.at_level(logging.DEBUG, "recollect"):

@@ -15,6 +15,7 @@ import pytest
 
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
+from recollect.testing.servers.service import ServiceServer
 
 START = """
 import importlib, os, signal, sys
@@ -85,3 +86,11 @@ def comes_true(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
+
+
+def test_a_relative_path_of_a_service_is_that_of_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ServiceServer("here.db", {"memory": {"embedder": "none"}}):
+        assert (tmp_path / "here.db").is_file()

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -286,7 +286,7 @@ asyncio.run(main())
 def test_a_cancellation_that_comes_with_the_lock_is_not_waited_for_in_vain(path: Path) -> None:
     """In a process of its own, because a call that waits in vain cannot be cancelled."""
     command = [sys.executable, "-c", LATE_CANCELLATION, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert (done.stdout, done.stderr) == ("free", "")
 
 
@@ -309,9 +309,9 @@ async def test_nothing_is_left_behind(path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @in_event_loop
 async def test_a_run_may_last_longer_than_the_lease(path: Path, kind: str) -> None:
-    async with opened(kind, path) as session, run_lock(session, lease=0.9):
-        for _ in range(13):
-            await asyncio.sleep(0.1)
+    async with opened(kind, path) as session, run_lock(session, lease=3):
+        for _ in range(4):
+            await asyncio.sleep(1)
             assert not await is_free(session)
 
 
@@ -335,11 +335,13 @@ def test_the_lock_of_a_killed_process_is_free_after_the_lease(path: Path) -> Non
         assert holder.stdout.readline() == "held\n"
         holder.send_signal(signal.SIGKILL)
 
+    with closing(sqlite3.connect(path)) as connection:
+        (lease,) = connection.execute("SELECT * FROM recollect_agent_sessions_leases")
+        assert lease, "nobody can know yet that its holder is dead"
+
     async def wait() -> None:
-        async with SQLiteSession("s", path) as session:
-            assert not await is_free(session), "nobody can know yet that its holder is dead"
-            async with run_lock(session, timeout=10):
-                pass
+        async with SQLiteSession("s", path) as session, run_lock(session, timeout=60):
+            pass
 
     asyncio.run(wait())
 

@@ -93,7 +93,7 @@ def test_postgresql_gets_its_own_types_and_indexes() -> None:
 def test_mysql_gets_lengths_and_a_collation() -> None:
     table, indexes = on_server(mysql.dialect())
     assert "id BIGINT NOT NULL AUTO_INCREMENT" in table
-    assert "parent_id VARCHAR(255) COLLATE utf8mb4_bin NOT NULL" in table
+    assert "parent_id VARCHAR(255) COLLATE utf8mb4_0900_bin NOT NULL" in table
     assert "body LONGTEXT COLLATE utf8mb4_bin NOT NULL" in table
     assert indexes["children_by_parent"].endswith("(parent_id)")
 

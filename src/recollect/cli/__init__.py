@@ -19,11 +19,12 @@ COMMANDS = {
     "demo": ("demo", "run an agent that remembers, locally, without a key or a server"),
     "serve": ("services", "serve conversations, memories and chat over HTTP"),
     "worker": ("services", "learn from conversations that other processes recorded"),
-    "mcp": ("services", "serve memory to MCP clients: remember, recall, forget, why, list"),
+    "mcp": ("services", "serve memory to MCP clients: remember, recall, forget, why, list, page"),
     "sessions": ("sessions", "list, show and delete sessions"),
     "memory": ("memory", "show what is known about users, with history and evidence"),
+    "page": ("pages", "show what is known about a user on one page"),
     "remember": ("entries", "add an entry about a user"),
-    "recall": ("entries", "search entries and messages of a user"),
+    "recall": ("entries", "show what an agent is given for a question, line by line"),
     "forget": ("entries", "delete an entry and all entries that it superseded, permanently"),
     "runs": ("runs", "list, show and retry the runs that learn from conversations"),
     "import": ("user_data", "import from other systems, or the export of a user"),
@@ -31,6 +32,7 @@ COMMANDS = {
     "erase": ("user_data", "erase all data about a user, permanently"),
     "copy": ("moving", "copy a database to another one, such as a file to PostgreSQL, and compare them"),
     "backup": ("maintenance", "copy the database to a file while it is in use, and verify the copy"),
+    "restore": ("maintenance", "put a backup in the place of a SQLite database, and keep the old file aside"),
     "migrate": ("maintenance", "migrate the schema of a database server to the newest revision"),
     "keys": ("keys", "create, list and revoke API keys"),
     "doctor": ("doctor", "check configuration, database and models, and suggest fixes"),
@@ -67,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _tune_process()
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:
+        return _print_version()
     options = _parser(next((word for word in given if word in COMMANDS), "none")).parse_args(given)
     _escape_unencodable_output()
     try:
@@ -87,6 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(error, _ERROR)
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def _print_version() -> int:
+    from .doctor.checks import describe_versions
+
+    print(describe_versions())
+    return _DONE
 
 
 def _escape_unencodable_output() -> None:
@@ -112,6 +123,7 @@ def _describe_os_error(error: OSError) -> str:
 def _parser(only: str | None = None) -> "argparse.ArgumentParser":
     """Build the parser of all commands. With `only`, load one command and add the others by name only."""
     parser = Parser(prog="recollect", description="The memory layer for AI agents.", epilog=_EXAMPLES)
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (module, words) in COMMANDS.items():
         if only in (None, name):

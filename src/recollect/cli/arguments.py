@@ -169,6 +169,32 @@ def json_object(text: str) -> dict[str, Any]:
     return read
 
 
+def date(text: str) -> str:
+    """Parse a day, a month or a year."""
+    from ..memory.times import read_date  # not needed for the general help
+
+    return _parse(text, lambda: read_date("it", text), "must be a date such as 2026-05-07, 2026-05 or 2026")
+
+
+def time(text: str) -> str:
+    """Parse a day, a month, a year or a time. The store decides about the end of a day."""
+    from ..memory.times import read_bound
+
+    return _parse(
+        text,
+        lambda: read_bound("it", text, is_end=False),
+        "must be a date such as 2026-05-07, 2026-05 or 2026, or a time such as 2026-05-07T10:00:00Z",
+    )
+
+
+def _parse(text: str, read: Callable[[], object], message: str) -> str:
+    try:
+        read()
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(message) from error
+    return text
+
+
 # --- parser inspection ---
 
 

@@ -34,7 +34,7 @@ def _add_recall(collections: Commands) -> None:
     recall = add_command(
         collections,
         "recall",
-        "measure how well search finds the messages that answer questions",
+        "measure how well search finds the messages that answer questions, and what recall gives an agent",
         "  recollect bench recall chats.json projects.json\n"
         "  recollect bench recall chats.json --learned --json\n",
         _run_from("recall"),
@@ -47,6 +47,9 @@ def _add_recall(collections: Commands) -> None:
         help="a collection: conversations and questions, as JSON",
     )
     recall.add_argument("--learned", action="store_true", help="search the entries learned from the messages")
+    recall.add_argument(
+        "--budget", type=count, default=500, metavar="N", help="tokens of the block of recall (default: 500)"
+    )
     recall.add_argument("--no-names", action="store_true", help="record the messages without names")
     recall.add_argument("--sessions", action="store_true", help="also measure how well sessions are found")
     recall.add_argument("--limit-samples", type=count, metavar="N", help="use only the first N samples")

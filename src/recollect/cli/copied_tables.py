@@ -2,41 +2,15 @@
 
 from collections.abc import Iterable
 
+from ..migrations import all_schemas, migrate
 from ..sql.schema import Schema
 from ..sql.urls import sqlite_path
 
 _PREFIX = "recollect_"  # of names that only Recollect gives
 
 
-def all_schemas() -> list[Schema]:
-    """The schemas of all parts of Recollect that have tables, sessions under their default names."""
-    from ..integrations.langgraph.schema import CheckpointSchema
-    from ..integrations.langgraph.store.schema import StoreSchema
-    from ..memory.database.schema import MemorySchema
-    from ..providers.openai.database.schema import ChatSchema
-    from ..server.database.schema import ServiceSchema
-    from ..sessions.events.schema import EventSchema
-    from ..sessions.sql.schema import session_schema
-    from ..sessions.sql.tables import tables_named
-    from ..strategies.summaries.schema import SummarySchema
-
-    sessions = session_schema(tables_named("agent_sessions", "agent_messages", advanced=True))
-    return [
-        sessions,
-        EventSchema(),
-        SummarySchema(),
-        MemorySchema(),
-        ServiceSchema(),
-        ChatSchema(),
-        CheckpointSchema(),
-        StoreSchema(),
-    ]
-
-
 async def create_tables(source: str, target: str) -> None:
     """Bring the tables of both databases to the newest version, and create those that the target lacks."""
-    from ..migrations import migrate
-
     pairs = await _session_pairs(source)
     for url in (source, target):
         if sqlite_path(url) is None:

@@ -40,6 +40,20 @@ def resolve_existing_url(options: argparse.Namespace) -> str:
     return url
 
 
+def resolve_new_url(options: argparse.Namespace) -> str:
+    """Return the database URL for a command that may create the file, but not its folder: that is a typo."""
+    url = resolve_url(options)
+    check_folder(url)
+    return url
+
+
+def check_folder(url: str) -> None:
+    """Raise `NotFoundError` if a SQLite file would be in a folder that does not exist."""
+    path = sqlite_file(url)
+    if path is not None and not path.parent.exists():
+        raise NotFoundError(f"no folder {path.parent}: create it, or pass another --url")
+
+
 def sqlite_file(url: str) -> Path | None:
     """Return the path of a SQLite database, or `None` for a server."""
     from ..sql.urls import sqlite_path
@@ -63,8 +77,7 @@ def open_store(options: argparse.Namespace, *, create: bool = False, embed: bool
         from ..memory.remote.store import RemoteMemoryStore
 
         return RemoteMemoryStore(resolve_url(options), key=os.environ.get("RECOLLECT_KEY") or None)
-    url = resolve_url(options) if create else resolve_existing_url(options)
-    sqlite_file(url)
+    url = resolve_new_url(options) if create else resolve_existing_url(options)
     place: dict[str, Any] = {}
     embedder: Any = "local" if embed else None
     if is_configured(options.config):

@@ -1,8 +1,9 @@
-"""`recollect remember`, `recollect recall` and `recollect forget`: add, find and delete entries of a user."""
+"""`recollect remember`, `recollect recall` and `recollect forget`: add, recall and delete what is known."""
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .arguments import (
     Commands,
@@ -13,8 +14,10 @@ from .arguments import (
     add_owner_options,
     chance,
     count,
+    date,
     json_object,
     raise_usage_error,
+    time,
 )
 from .database import open_store, resolve_owner, resolve_user
 from .memory import NO_ENTRY, TYPES
@@ -23,8 +26,9 @@ from .output import colorize, one_line, print_json, print_note, table
 ROLES = ("user", "assistant", "tool")  # system messages are not searched
 
 if TYPE_CHECKING:
+    from ..memory.block import Line
     from ..memory.entry import Entry
-    from ..memory.hits import MemorySearch, TurnSearch
+    from ..memory.hits import MemoryHit, Recalled, TurnHit
 
 
 def add_remember_parser(commands: Commands) -> None:
@@ -43,10 +47,16 @@ def add_remember_parser(commands: Commands) -> None:
         "--type", choices=TYPES, default="profile", help="type of the entry (default: profile)"
     )
     remember.add_argument(
-        "--date", metavar="DATE", help="the day, month or year of an event, or since when a fact holds"
+        "--date",
+        type=date,
+        metavar="DATE",
+        help="the day, month or year of an event, or since when a fact holds",
     )
     remember.add_argument(
-        "--expires", metavar="DATE", help="the last day, month or year in which it holds, or a time"
+        "--expires",
+        type=time,
+        metavar="DATE",
+        help="the last day, month or year in which it holds, or a time",
     )
     remember.add_argument(
         "--metadata", type=json_object, metavar="JSON", help="a JSON object to store with the entry"
@@ -63,7 +73,7 @@ def add_recall_parser(commands: Commands) -> None:
     recall = add_command(
         commands,
         "recall",
-        "search entries and messages of a user",
+        "show what an agent is given for a question, line by line",
         '  recollect recall "where does she live?" --user ada\n'
         "  recollect recall allergies --user ada --type profile --explain\n"
         "  recollect recall allergies --user ada --all-agents\n"
@@ -76,19 +86,19 @@ def add_recall_parser(commands: Commands) -> None:
     recall.add_argument(
         "--limit",
         type=count,
-        default=5,
         metavar="N",
-        help="maximum number of entries and of messages (default: 5)",
+        help="show at most so many lines (default: all)",
     )
     _add_filters(recall)
     recall.add_argument(
-        "--min-score", type=chance, metavar="CHANCE", help="only hits with at least this chance"
+        "--min-score", type=chance, metavar="CHANCE", help="only lines with at least this chance"
     )
     recall.add_argument(
         "--min-relevance",
         type=chance,
         metavar="CHANCE",
-        help="nothing below this chance of an answer",
+        default=0.4,
+        help="nothing but wishes below this chance of an answer (default: 0.4)",
     )
     recall.add_argument("--all-agents", action="store_true", help="search all agents of the user")
     recall.add_argument(
@@ -108,8 +118,10 @@ def _add_filters(recall: argparse.ArgumentParser) -> None:
     )
     recall.add_argument("--role", choices=ROLES, help="only what a speaker of this role said")
     recall.add_argument("--name", help="only what the speaker of this name said")
-    recall.add_argument("--since", metavar="TIME", help="only from this day, month, year or time on")
-    recall.add_argument("--until", metavar="TIME", help="only up to this day, month, year or time")
+    recall.add_argument(
+        "--since", type=time, metavar="TIME", help="only from this day, month, year or time on"
+    )
+    recall.add_argument("--until", type=time, metavar="TIME", help="only up to this day, month, year or time")
 
 
 def add_forget_parser(commands: Commands) -> None:
@@ -159,34 +171,41 @@ async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
 
 
 def _recall(options: argparse.Namespace) -> int:
-    known, said = asyncio.run(_find(options))
-    warnings = list(dict.fromkeys((*known.warnings, *said.warnings)))
+    found = asyncio.run(_find(options))
+    lines = _choose_lines(found, options)
     if options.json:
-        entries, messages = [hit.to_dict() for hit in known.hits], [hit.to_dict() for hit in said.hits]
-        print_json({"entries": entries, "messages": messages, "warnings": warnings})
+        print_json({"lines": [line.to_dict() for line in lines], "warnings": list(found.warnings)})
         return 0
-    for warning in warnings:
+    for warning in found.warnings:
         print_note(f"recollect: {one_line(warning)}")
-    if not known.hits and not said.hits:
-        print_note("no matching entries or messages")
-    _print_hits(known, said, options.explain)
+    if not lines:
+        print_note("nothing is known about this")
+        return 0
+    print(table(("CHANCE", "REASON", "ID", "LINE"), map(_cells, lines)))
+    if options.explain:
+        _explain(found, lines)
     return 0
 
 
-async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]":
-    from ..memory.hits import TurnSearch
-
+async def _find(options: argparse.Namespace) -> "Recalled":
     owner = _search_scope(options)
     async with open_store(options, embed=True) as store:
         if options.wait is not None:
             await store.wait_until_learned(*owner, timeout=options.wait)
         filters = {name: getattr(options, name) for name in ("metadata", "role", "name", "since", "until")}
-        filters |= {"tags": options.tag, "limit": options.limit}
-        filters |= {"min_score": options.min_score, "min_relevance": options.min_relevance}
-        known = await store.search_memories(options.query, *owner, content_type=options.type, **filters)
-        if options.type is not None:
-            return known, TurnSearch(())
-        return known, await store.search_conversations(options.query, *owner, **filters)
+        return await store.recall(
+            options.query, *owner, tags=options.tag, min_relevance=options.min_relevance, **filters
+        )
+
+
+def _choose_lines(found: "Recalled", options: argparse.Namespace) -> "list[Line]":
+    """The lines of a block that the options let through, in its order."""
+    lines = [line for line in found.lines if line.score >= (options.min_score or 0.0)]
+    if options.type is not None:
+        entries = (*(hit.entry for hit in found.entries), *found.instructions)
+        wanted = {entry.content_id for entry in entries if entry.content_type == options.type}
+        lines = [line for line in lines if line.kind != "quote" and line.id in wanted]
+    return lines[: options.limit]
 
 
 def _search_scope(options: argparse.Namespace) -> tuple[str | None, str]:
@@ -198,28 +217,18 @@ def _search_scope(options: argparse.Namespace) -> tuple[str | None, str]:
     return None, resolve_user(options)
 
 
-def _print_hits(known: "MemorySearch", said: "TurnSearch", explain: bool) -> None:
-    if known.hits:
-        rows = (
-            (_score(hit), hit.entry.content_type, hit.entry.content_id, hit.entry.text) for hit in known.hits
-        )
-        print(table(("SCORE", "TYPE", "ENTRY", "KNOWN"), rows))
-    if known.hits and said.hits:
-        print()
-    if said.hits:
-        talks = (
-            (_score(hit), hit.message.speaker, f"{hit.message.created_at:%Y-%m-%d}", hit.message.content)
-            for hit in said.hits
-        )
-        print(table(("SCORE", "ROLE", "ON", "SAID"), talks))
-    hits: tuple[Any, ...] = (*known.hits, *said.hits)
-    for hit in hits if explain else ():
-        parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
-        print(colorize(f"{_score(hit)} = {parts}", "dim"))
+def _cells(line: "Line") -> tuple[str, ...]:
+    return f"{line.score:.2f}", line.reason, line.id, line.text
 
 
-def _score(hit: Any) -> str:
-    return f"{hit.score:.2f}"
+def _explain(found: "Recalled", lines: "Sequence[Line]") -> None:
+    """Print the parts of the scores that searches gave to entries and messages."""
+    hits: dict[str, MemoryHit | TurnHit] = {hit.message.message_id: hit for hit in found.turns}
+    hits |= {hit.entry.content_id: hit for hit in found.entries}
+    for line in lines:
+        if hit := hits.get(line.id):
+            parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
+            print(colorize(f"{one_line(line.id)}: {hit.score:.2f} = {parts}", "dim"))
 
 
 # --- forget ---

@@ -67,25 +67,27 @@ async def _write_markdown(options: argparse.Namespace) -> int:
             if options.output is None:
                 print(text, end="")
             else:
-                _write(options.output, text)
+                write_file(options.output, text)
             return 1
         count, after = 0, None
         while page := await store.list_users(after=after, limit=_PAGE):
             for user in page:
                 text = "".join([part async for part in describe_user(store, user.user_id, options.agent)])
-                _write(options.output / _file_name(user.user_id), text)
+                write_file(options.output / file_name(user.user_id), text)
                 count += 1
             after = page[-1].position
         return count
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Write a private file, which appears complete or not at all."""
     with replace_privately(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _file_name(user_id: str) -> str:
+def file_name(user_id: str) -> str:
     """A name that every file system allows. Ids that look alike in it differ in their hashes."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", user_id).strip(".-")[:60]
     digest = hashlib.sha256(user_id.encode()).hexdigest()[:8]
-    return f"{plain}.md" if plain == user_id else f"{plain or 'user'}-{digest}.md"
+    # Some file systems do not tell upper case from lower case.
+    return f"{plain}.md" if plain == user_id == user_id.lower() else f"{plain or 'user'}-{digest}.md"

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import re
+import shlex
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .arguments import Commands, add_command
-from .database import configured_url
+from .database import hide_credentials, resolve_existing_url, resolve_new_url
+from .output import print_note
 
 if TYPE_CHECKING:
     from ..server.access.keys import Key, KeyStore
@@ -23,6 +25,8 @@ _DURATION = re.compile(r"([0-9]{1,6})([hd])")
 _UNITS = {"h": "hours", "d": "days"}
 _AN_ID = "0123456789abcdef" * 2
 _SCOPES = ("read", "write", "admin")
+_TENANT = "default"
+_CREATE = "keys.create"
 
 
 def add_keys_parser(commands: Commands) -> None:
@@ -31,6 +35,7 @@ def add_keys_parser(commands: Commands) -> None:
         commands,
         "keys",
         "create, list and revoke API keys",
+        "  recollect keys create --scope admin\n"
         "  recollect keys create --tenant acme --scope write --expires 90d\n  recollect keys list\n",
     )
     actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -57,10 +62,15 @@ def _add_create(actions: Commands) -> None:
         actions,
         "create",
         "create a key and show it once",
+        "  recollect keys create --scope admin\n"
         '  recollect keys create --tenant acme --scope write --name "the shop"\n'
         "  recollect keys create --tenant acme --scope read --expires 2027-01-31\n",
     )
-    create.add_argument("--tenant", required=True, help="the tenant whose data the key can access")
+    create.add_argument(
+        "--tenant",
+        default=_TENANT,
+        help=f"the tenant whose data the key can access (default: {_TENANT}, as without a key)",
+    )
     create.add_argument(
         "--scope", required=True, choices=_SCOPES, help="read, write (includes read) or admin (includes both)"
     )
@@ -85,12 +95,33 @@ def _add_common(action: argparse.ArgumentParser, run: Callable[[argparse.Namespa
 
 def _create(options: argparse.Namespace) -> int:
     async def create(keys: "KeyStore") -> "tuple[Key, str]":
-        return await keys.create(options.tenant, options.scope, name=options.name, expires_at=options.expires)
+        is_first = not await keys.any()
+        made = await keys.create(options.tenant, options.scope, name=options.name, expires_at=options.expires)
+        if is_first and options.tenant != _TENANT:
+            await _warn_of_hidden_data(resolve_new_url(options))
+        return made
 
-    key, text = _with_keys(options, "keys.create", create, lambda made: made[0])
+    key, text = _with_keys(options, _CREATE, create, lambda made: made[0])
     print("this key is shown only once and is not stored: save it now", file=sys.stderr)
     print(json.dumps({"key": text, **_as_json(key)}, indent=2) if options.json else text)
     return 0
+
+
+async def _warn_of_hidden_data(url: str) -> None:
+    """Say if the first key cannot access what was stored before it."""
+    from ..errors import MissingTablesError
+    from ..memory.store import MemoryStore
+
+    async with MemoryStore(url, workers=0, embedder=None) as store:
+        try:
+            has_data = bool(await store.list_users(limit=1))
+        except MissingTablesError:
+            has_data = False
+    if has_data:
+        print_note(
+            "this key cannot access the data that was stored without a key, which belongs to the tenant"
+            f" {_TENANT}: recollect keys create --scope admin --url {shlex.quote(hide_credentials(url))}"
+        )
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -125,11 +156,10 @@ def _with_keys(
     changed: "Callable[[T], Key | None]",
 ) -> T:
     """Run an operation on the keys, and record a changed key in the audit log of its tenant."""
-    from ..memory.store.store import default_url
     from ..server.access.audit import AuditLog
     from ..server.access.keys import KeyStore
 
-    url = options.url or configured_url(options.config) or default_url()
+    url = resolve_new_url(options) if action == _CREATE else resolve_existing_url(options)
 
     async def run() -> T:
         async with KeyStore(url) as keys, AuditLog(url) as log:

@@ -1,35 +1,32 @@
-"""`recollect backup`, `recollect migrate` and `recollect repair`: operations on a whole database."""
+"""Operations on a whole database: `recollect backup`, `restore`, `migrate` and `repair`."""
 
 import argparse
 import asyncio
 import os
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ..errors import ConflictError, NotADatabaseError, RecollectError, StorageError
+from ..errors import ConflictError, RecollectError, StorageError
 from ..private_files import replace_privately
 from .arguments import Commands, add_command, add_database_options, add_json_option, add_yes_option, path
 from .database import (
     configured_url,
     confirm,
-    find_damage,
     open_memory_database,
     resolve_existing_url,
+    resolve_url,
     sqlite_file,
 )
+from .database_files import copy_file, restore_file
 from .output import one_line, plural, print_json, print_note, progress, table
 
 if TYPE_CHECKING:
     from ..memory.database.repair import CorruptRow
-
-_PAGES = 1000  # copied at a time
 
 
 def add_backup_parser(commands: Commands) -> None:
@@ -69,50 +66,41 @@ def _backup(options: argparse.Namespace) -> int:
     return 0
 
 
-# --- SQLite ---
+def add_restore_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    restore = add_command(
+        commands,
+        "restore",
+        "put a backup in the place of a SQLite database, and keep the old file aside",
+        "  recollect restore backups/monday.db\n"
+        "  recollect restore backups/monday.db --url conversations.db\n"
+        "\n"
+        "  Stop the service first: the command refuses while a process uses the database. It checks the\n"
+        "  backup, keeps the old file and its log under another name, and removes the log from beside the\n"
+        "  new file. Restore a dump of PostgreSQL with pg_restore.\n",
+        _restore,
+    )
+    restore.add_argument("file", type=path, metavar="BACKUP", help="path of the backup")
+    add_database_options(restore, tenant=False)
+    add_json_option(restore)
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a consistent snapshot of a SQLite file, even while other processes write, and verify the copy.
-
-    The copy appears complete or not at all. Its mode is 0600, regardless of the mode of the database.
-    """
-    try:
-        with replace_privately(target) as temporary:
-            _copy_checked(source, temporary)
-    except sqlite3.DatabaseError as error:
-        raise NotADatabaseError(f"{source} cannot be copied: {error}") from error
-
-
-def _copy_checked(source: Path, target: Path) -> None:
-    try:
-        _copy(source, target)
-        _check(target)
-    finally:
-        for end in ("-wal", "-shm", "-journal"):
-            Path(f"{target}{end}").unlink(missing_ok=True)
-
-
-def _copy(source: Path, target: Path) -> None:
-    # Not read-only: a read-only connection leaves -wal and -shm files behind when it closes.
-    address = f"{source.resolve().as_uri()}?mode=rw"
-    with closing(sqlite3.connect(address, uri=True)) as database, closing(sqlite3.connect(target)) as copy:
-        # The transaction pins a snapshot. Without it, each concurrent write would restart the copy.
-        database.execute("BEGIN")
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        with progress("copying") as shown:
-            database.backup(
-                copy, pages=_PAGES, progress=lambda _, left, total: shown.reach(total - left, total)
-            )
-
-
-def _check(path: Path) -> None:
-    with progress("checking"), closing(sqlite3.connect(path)) as copy:
-        damage = find_damage(copy)
-    if damage:
-        raise StorageError(
-            "the copy is damaged, and so is the database: recover it before anything writes to it again"
-        )
+def _restore(options: argparse.Namespace) -> int:
+    target = sqlite_file(resolve_url(options))
+    if target is None:
+        raise StorageError("restore supports SQLite files only: use pg_restore for a dump of PostgreSQL")
+    kept = restore_file(options.file, target)
+    result = {
+        "file": str(target),
+        "bytes": target.stat().st_size,
+        "kept": None if kept is None else str(kept),
+    }
+    if options.json:
+        print_json(result)
+    else:
+        aside = "" if kept is None else f"; the old file is {one_line(str(kept))}"
+        print(f"restored {one_line(str(target))}, {result['bytes']:,} bytes{aside}")
+    return 0
 
 
 # --- PostgreSQL ---
@@ -158,13 +146,11 @@ def add_migrate_parser(commands: Commands) -> None:
         commands,
         "migrate",
         "migrate the schema of a database server to the newest revision",
-        "  recollect migrate postgresql://recollect@db/recollect\n"
+        "  recollect migrate --url postgresql://recollect@db/recollect\n"
         "  RECOLLECT_URL=postgresql://recollect@db/recollect recollect migrate\n",
         _migrate,
     )
-    migrate.add_argument(
-        "url", nargs="?", help="such as postgresql://user@host/name (default: as configured)"
-    )
+    migrate.add_argument("--url", help="such as postgresql://user@host/name (default: as configured)")
     migrate.add_argument(
         "--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)"
     )
@@ -178,7 +164,7 @@ def _migrate(options: argparse.Namespace) -> int:
 
     url = options.url or configured_url(options.config)
     if not url:
-        raise ValueError("migrate needs a database URL: pass it as an argument or set RECOLLECT_URL")
+        raise ValueError("migrate needs a database URL: pass --url or set RECOLLECT_URL")
     if url.startswith("sqlite") or ("://" not in url and url.endswith(".db")):
         raise ValueError("SQLite files need no migration command: they migrate when they are opened")
     before, after = asyncio.run(migrate(url))

@@ -15,7 +15,7 @@ from .arguments import (
     raise_usage_error,
     suggestion,
 )
-from .database import confirm, hide_credentials, open_store, resolve_url, sqlite_file
+from .database import confirm, hide_credentials, open_store, resolve_new_url, resolve_url, sqlite_file
 from .output import one_line, plural, print_json, print_note, progress, table
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _copy_langgraph(options: argparse.Namespace, source: str) -> "ImportReport":
             "langgraph has no dry run: its copies are compared, and repeated copies change nothing"
         )
     with progress("copying"):
-        return asyncio.run(copy_langgraph(source, resolve_url(options)))
+        return asyncio.run(copy_langgraph(source, resolve_new_url(options)))
 
 
 def _read_options(options: argparse.Namespace, kind: "Kind") -> "ReadOptions":

@@ -10,8 +10,9 @@ _HEAD = """\
 
 `recollect COMMAND` works on the database directly. It uses the database of `--url`, else the configured one
 (`--config`, `RECOLLECT_CONFIG`, `RECOLLECT_URL`), else `recollect.db` in the working directory. Commands that
-only read create no file. A command with `--tenant` sees the data of that tenant only. Sessions of the Agents
-SDK have no tenants.
+store something new (`serve`, `mcp`, `remember`, `import`, `keys create`) create a missing file, not a folder.
+All others, such as `worker` and `keys list`, refuse a missing file. A command with `--tenant` sees the data
+of that tenant only. Sessions of the Agents SDK have no tenants. `recollect --version` prints the version.
 
 - **For people**: tables are cut to the width of the terminal. Colors and progress appear only on a terminal;
   `NO_COLOR` turns colors off. Contents are escaped: control characters, escape sequences and characters that

@@ -6,17 +6,24 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..errors import RecollectError
 from ..extras import require_extra
 from ..service_client import is_service_url
 from ..threads import switch_threads_often
 from .arguments import Commands, add_command, count
-from .database import hide_credentials, is_configured, load_configuration
+from .database import (
+    check_folder,
+    hide_credentials,
+    is_configured,
+    load_configuration,
+    resolve_existing_url,
+)
 from .mcp_clients.command import add_install_parser
 from .output import describe_partial, print_json
 
@@ -58,6 +65,7 @@ def run_serve(options: argparse.Namespace) -> int:
         "RECOLLECT_SERVER__WORKERS": options.workers,
     }
     settings = load_configuration(options.config, given)
+    check_folder(settings.database.url)
     if settings.server.workers:
         return _supervise(options.config, given)
     from ..server.transport.runner import serve
@@ -78,6 +86,7 @@ def _supervise(config: Path | None, given: Mapping[str, str | None]) -> int:
 
 _Print: TypeAlias = Callable[[str], None]
 _WORKERS = 4
+_REPORT_INTERVAL = 5.0  # seconds
 
 
 def add_worker_parser(commands: Commands) -> None:
@@ -86,12 +95,10 @@ def add_worker_parser(commands: Commands) -> None:
         commands,
         "worker",
         "learn from conversations that other processes recorded",
-        "  recollect worker postgresql://recollect@db/recollect --workers 8\n"
+        "  recollect worker --url postgresql://recollect@db/recollect --workers 8\n"
         "  recollect worker --config recollect.toml --until-idle\n",
     )
-    worker.add_argument(
-        "url", nargs="?", help="a path or postgresql://user@host/name (default: RECOLLECT_URL)"
-    )
+    worker.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
     worker.add_argument(
         "--config", type=Path, metavar="FILE", help="the TOML file of the service (default: RECOLLECT_CONFIG)"
     )
@@ -130,11 +137,9 @@ class _Plan:
 
 
 def _plan_of(options: argparse.Namespace) -> _Plan:
-    from ..memory.store.store import default_url
-
+    url = resolve_existing_url(options)
     if is_configured(options.config):
         return _configured_plan(options)
-    url = options.url or default_url()
     return _Plan(url, options.model or "offline", options.workers or _WORKERS, options.tenant, None)
 
 
@@ -177,21 +182,40 @@ async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extr
 
 async def _work(store: "MemoryStore", until_idle: bool, print_note: _Print) -> "Coverage":
     stopped = _stopped_by_signal()
+    before = await store.coverage()
+    if before.pending:
+        print_note(_describe(before))
     store.start()
-    if not until_idle:
-        await stopped
-        print_note("stopped; unfinished runs were released")
-        return await store.coverage()
-    idle = asyncio.ensure_future(store.drain())
-    waiting: set[asyncio.Future[Any]] = {idle, stopped}
+    reporting = asyncio.ensure_future(_report(store, _describe(before), print_note))
+    waiting: set[asyncio.Future[Any]] = {stopped}
+    if until_idle:
+        waiting.add(asyncio.ensure_future(store.drain()))
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    idle.cancel()
+    for task in (waiting | {reporting}) - {stopped}:
+        task.cancel()
+    if not until_idle:
+        print_note("stopped; unfinished runs were released")
     now = await store.coverage()
-    print_note(
+    print_note(_describe(now))
+    return now
+
+
+async def _report(store: "MemoryStore", last: str, print_note: _Print) -> None:
+    """Print the progress of learning at intervals, if there was any. The workers report a failed database."""
+    while True:
+        await asyncio.sleep(_REPORT_INTERVAL)
+        with suppress(RecollectError):
+            now = _describe(await store.coverage())
+            if now != last:
+                print_note(now)
+            last = now
+
+
+def _describe(now: "Coverage") -> str:
+    return (
         f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed"
         f"{describe_partial(now.partial)}"
     )
-    return now
 
 
 def _stopped_by_signal() -> "asyncio.Future[None]":
@@ -230,7 +254,7 @@ def add_mcp_parser(commands: _Commands) -> None:
     """Add the command to the parser."""
     mcp = commands.add_parser(
         "mcp",
-        help="serve memory to MCP clients: remember, recall, forget, why, list",
+        help="serve memory to MCP clients: remember, recall, forget, why, list, page",
         description="Serve memory as tools over the Model Context Protocol. The user comes from the options"
         " or from the configuration of the client, never from a model.",
         epilog=_EXAMPLES,
@@ -291,9 +315,9 @@ async def _serve_http(options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> "Settings":
-    from .database import load_configuration
-
-    return load_configuration(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+    settings = load_configuration(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+    check_folder(settings.database.url)
+    return settings
 
 
 def _owner(options: argparse.Namespace) -> tuple[str | None, str | None]:

@@ -117,8 +117,18 @@ def _list(options: argparse.Namespace) -> int:
     elif found:
         print(table(("SESSION", counted, "UPDATED", "USER", "TITLE"), map(_row, found)))
     else:
-        print_note("no sessions")
+        print_note("no sessions" + asyncio.run(_describe_others(options)))
     return 0
+
+
+async def _describe_others(options: argparse.Namespace) -> str:
+    """Where the database has sessions, if not in the tables that were listed."""
+    if options.chats or options.threads or options.sessions_table:
+        return ""
+    options.chats, options.limit = True, 1
+    if await _gather(options):
+        return " here, but the service has chats: add --chats"
+    return " here, but there are threads of LangGraph: add --threads" if await list_threads(options) else ""
 
 
 async def _gather(options: argparse.Namespace) -> "list[SessionInfo]":

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from ..errors import ConflictError, ImportFormatError
 from ..memory.rights.personal_data import DEFAULT_TENANT
 from ..moving.records import STORE_ITEMS, ImportReport, Record, Skipped
-from .database import resolve_url
+from .database import resolve_new_url
 
 _BATCH = 200  # items
 
@@ -48,7 +48,7 @@ class StoreItems:
         """Write items at once, or one by one if one of them cannot be written."""
         from ..integrations.langgraph import Store, import_items
 
-        async with Store(resolve_url(self._options)) as store:
+        async with Store(resolve_new_url(self._options)) as store:
             try:
                 new = await import_items({STORE_ITEMS: [each.data for each in some]}, store)
             except (ConflictError, ImportFormatError) as error:

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import RecollectError
+from ..errors import MissingExtraError, RecollectError
 from ..service_client import is_service_url
 from .arguments import NotFoundError
-from .database import resolve_existing_url, resolve_url
-from .output import print_note
+from .database import resolve_existing_url, resolve_new_url
+from .output import plural, print_note
 
 if TYPE_CHECKING:
     from ..integrations.langgraph.threads import ThreadInfo
@@ -90,12 +90,20 @@ async def export_threads(
     url = resolve_existing_url(options)
     if is_service_url(url):  # a service exports threads with the rest of a user's data, or not at all
         return
+    unread = 0
     async with ThreadList(url) as threads:
         after: tuple[datetime, str] | None = None
         while page := await threads.list(user_id=user_id, after=after, limit=_PAGE):
             for thread in page:
-                yield await _export_thread(url, thread)
+                exported = await _export_thread(url, thread)
+                unread += not exported["is_readable"]
+                yield exported
             after = (page[-1].updated_at, page[-1].thread_id)
+    if unread:
+        print_note(
+            f"the messages of {plural(unread, 'thread')} are not in the export: they are encrypted,"
+            " or the extra langgraph is not installed"
+        )
 
 
 async def _export_thread(url: str, thread: "ThreadInfo") -> dict[str, Any]:
@@ -114,7 +122,7 @@ async def _export_thread(url: str, thread: "ThreadInfo") -> dict[str, Any]:
 async def _export_messages(url: str, thread_id: str) -> dict[str, Any]:
     try:
         return {"is_readable": True, "items": await _read_messages(url, thread_id) or []}
-    except UnreadableThreadError:
+    except (MissingExtraError, UnreadableThreadError):
         return {"is_readable": False, "items": []}
 
 
@@ -127,9 +135,12 @@ async def import_store_items(options: argparse.Namespace, document: dict[str, An
     if (options.tenant or DEFAULT_TENANT) != DEFAULT_TENANT:
         print_note("not imported: items of the store, which only the default tenant can have")
         return {}
-    from ..integrations.langgraph import Store, import_items
-
-    async with Store(resolve_url(options)) as store:
+    try:
+        from ..integrations.langgraph import Store, import_items
+    except ImportError as error:  # LangGraph is not installed
+        print_note(f"not imported: items of the store: {error}")
+        return {}
+    async with Store(resolve_new_url(options)) as store:
         return {"store_items": await import_items(document, store)}
 
 

@@ -25,6 +25,7 @@ from .database import (
     hide_credentials,
     open_store,
     resolve_existing_url,
+    resolve_new_url,
     resolve_url,
     resolve_user,
     sqlite_file,
@@ -169,6 +170,8 @@ def _erase(options: argparse.Namespace) -> int:
     else:
         print_note("no data about this user was stored")
     print(f"receipt: {receipt['subject']} at {receipt['erased_at']}")
+    for words in receipt["remains"].values():
+        print_note(words)
     return 0
 
 
@@ -261,7 +264,7 @@ async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
     from ..sessions.manager import open_session
     from ..sessions.sdk_import import import_sdk_sessions
 
-    url = resolve_url(options)
+    url = resolve_new_url(options)
     with progress("importing sessions") as shown:
 
         def opened(session_id: str) -> Any:
@@ -300,7 +303,7 @@ async def _import_session(options: argparse.Namespace, document: dict[str, Any])
     session_id = document.get("session_id")
     if not isinstance(session_id, str) or not session_id:
         raise ImportFormatError("the file has no session_id")
-    session: Any = open_session(resolve_url(options), session_id)
+    session: Any = open_session(resolve_new_url(options), session_id)
     async with aclosing(session):
         if await session.get_items(limit=1):
             raise ConflictError("a session with this id already exists and was not changed")

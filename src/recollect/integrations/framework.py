@@ -22,7 +22,6 @@ from ..memory.conversation import check_owner
 from ..memory.rights.receipt import Receipt
 from ..memory.store import MemoryStore
 from ..sessions.changes import whole_history
-from ..sessions.encryption import EncryptedSession
 from ..sessions.manager import SessionManager, open_session
 from ..sessions.protocol import AppendsOnce, Described, Rewritable, Session, SessionMetadata, require_ability
 from ..sql.columns import check_id
@@ -106,6 +105,8 @@ class FrameworkSessions:
         metadata = SessionMetadata(self.user_id, self.agent_id, title, data)
         session = open_session(self._url, self.session_id_of(*checked), metadata=metadata, **self._options)
         if self._encryption_key is not None:
+            from ..sessions.encryption import EncryptedSession  # needs the extra `encrypt`
+
             session = EncryptedSession(
                 session.session_id, session, self._encryption_key, ttl=None, cipher="aes-gcm"
             )

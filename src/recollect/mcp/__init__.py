@@ -1,4 +1,4 @@
-"""Memory for any client of the Model Context Protocol: remember, recall, forget, why and list."""
+"""Memory for any client of the Model Context Protocol: remember, recall, forget, why, list and page."""
 
 from importlib import import_module
 from typing import Any

@@ -131,6 +131,10 @@ class ListArguments(_Arguments):
     limit: int = Field(default=20, ge=1, le=MAX_LISTED, description="The most entries.")
 
 
+class PageArguments(_Arguments):
+    """The arguments of `page`: none."""
+
+
 def describe_errors(error: ValidationError) -> str:
     """The invalid arguments of a call and the reasons, without their values."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)

@@ -38,10 +38,12 @@ _UNAVAILABLE = Problem("storage_unavailable", "The database is unavailable.", he
 def mcp_app(settings: Settings, pinned: PinnedOwner | None = None, *, host: str = "127.0.0.1") -> Starlette:
     """An ASGI application that serves MCP at `/mcp`. `host` is the address on which it listens.
 
-    Until the first key is created, it serves the tenant `default` to every client that reaches it.
+    While keys are not required, it serves the tenant `default` to every client that reaches it.
     """
     stores = MemoryStores(settings)
-    keys = KeyStore(settings.database.url, **settings.database.options())
+    keys = KeyStore(
+        settings.database.url, **settings.database.options(), require_keys=settings.access.require_keys
+    )
     manager = StreamableHTTPSessionManager(
         build_server(stores, _access_of_request),
         json_response=True,
@@ -87,7 +89,10 @@ class Gate:
         if scope["method"] != "POST":
             # The server sends no messages of its own, and has no session to end.
             raise Problem("method_not_allowed", "Send requests with POST.", headers={"Allow": "POST"})
-        named = {name.lower(): headers.getlist(name) for name in (USER_HEADER, AGENT_HEADER)}
+        named = {
+            name.lower(): [*headers.getlist(name), *headers.getlist(f"X-{name}")]
+            for name in (USER_HEADER, AGENT_HEADER)
+        }
         return access_of(caller, named, self._pinned)
 
     def _check_rate(self, caller: Caller) -> None:

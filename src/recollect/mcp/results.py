@@ -6,14 +6,16 @@ times and scores are our own, and appear outside of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
+from ..memory.block import Line
 from ..memory.conversation import Message
 from ..memory.entry import ContentType, Entry
-from ..memory.hits import MemoryHit, TurnHit
+from ..memory.hits import MemoryHit, Recalled, TurnHit
 from ..memory.lifetime import State, state_of
 from ..memory.rights.why import Quote, Why
 from ..memory.times import format_date, format_time, now
@@ -139,18 +141,50 @@ class ListResult(BaseModel):
     next_after: int | None = Field(description="The value of after for the next part; null at the end.")
 
 
+class PageResult(BaseModel):
+    """The result of `page`."""
+
+    remembered: str = _BLOCK
+    version: str = Field(description="Two pages with the same version are the same.")
+    entries: list[str] = Field(description="Ids of the entries, in the order of the lines.")
+    left_out: int = Field(description="The number of further entries, which recall and list return.")
+
+
 # --- blocks ---
 
 
-def block_of(lines: Iterable[str], budget: int = _NO_LIMIT, wishes: Iterable[str] = ()) -> str:
-    """Lines from memory as a block marked as data, with the user's wishes; empty if there are none."""
-    return inject_memory(None, memories=lines, wishes=wishes, token_budget=budget)
+def block_of(lines: Iterable[str]) -> str:
+    """Lines from memory as a block marked as data; empty if there are none."""
+    return inject_memory(None, memories=lines, token_budget=_NO_LIMIT)
+
+
+def recalled_block(found: Recalled, limit: int) -> str:
+    """The block of a recall with at most so many entries and messages, and with the ids of entries."""
+    entries = {hit.entry.content_id: hit.entry for hit in found.entries[:limit]}
+    entries |= {entry.content_id: entry for entry in found.instructions}
+    turns = {(hit.conversation_id, hit.message.message_id) for hit in found.turns[:limit]}
+
+    def is_left_out(line: Line) -> bool:
+        if line.kind == "quote":
+            return (line.conversation_id, line.id) not in turns
+        return line.id not in entries
+
+    left = found.block.without(is_left_out)
+    lines = (
+        line if line.kind == "quote" else replace(line, text=f"{_label(entries[line.id])} {line.text}")
+        for line in left.lines
+    )
+    return replace(left, lines=tuple(lines)).render().text
 
 
 def entry_line(entry: Entry) -> str:
     """One line with the id, kind, tags and text of an entry."""
+    return f"{_label(entry)} {_shortened(entry.text)}"
+
+
+def _label(entry: Entry) -> str:
     tags = f", tags: {', '.join(entry.tags)}" if entry.tags else ""
-    return f"[{entry.content_id}, {_kind(entry)}{tags}] {_shortened(entry.text)}"
+    return f"[{entry.content_id}, {_kind(entry)}{tags}]"
 
 
 def message_line(message: Message | Quote) -> str:

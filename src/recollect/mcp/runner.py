@@ -11,10 +11,11 @@ from typing import Any
 import uvicorn
 from mcp.server.stdio import stdio_server
 
-from ..migrations import check_revision
 from ..server.access.keys import KeyStore
 from ..server.settings import Settings
-from ..server.transport.listener import NO_KEYS, ListenError, address_of, is_loopback, listen
+from ..server.transport.key_check import check_keys
+from ..server.transport.listener import address_of, listen
+from ..sql.sqlalchemy.revisions import check_revision
 from .access import Access, PinnedOwner
 from .http_app import PATH, mcp_app
 from .server import build_server
@@ -86,16 +87,12 @@ async def _check_schema(settings: Settings) -> None:
 
 
 async def _check_keys(settings: Settings, host: str) -> None:
-    """Refuse to listen beyond loopback without keys: anybody who reaches the server could do anything."""
-    async with KeyStore(settings.database.url, **settings.database.options()) as keys:
-        if await keys.any():
-            return
-    if not is_loopback(host):
-        raise ListenError(
-            f"no API keys configured, so the server cannot listen on {host}: create one with"
-            " `recollect keys create --tenant NAME --scope write`, or listen on 127.0.0.1"
-        )
-    _print(NO_KEYS)
+    """Refuse to listen beyond loopback without keys, and say if there are none."""
+    require = settings.access.require_keys
+    async with KeyStore(settings.database.url, **settings.database.options(), require_keys=require) as keys:
+        note = await check_keys(keys, settings, host)
+    if note is not None:
+        _print(note)
 
 
 # --- output ---

@@ -11,14 +11,18 @@ from mcp.server.lowlevel import Server
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    ListResourcesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     TextContent,
 )
 from pydantic import ValidationError
 
 from .access import Access
 from .arguments import describe_errors
+from .resources import list_resources, read_resource
 from .stores import Stores
 from .tools import TOOLS, RefusedError, ToolResult
 
@@ -39,7 +43,7 @@ _INSTRUCTIONS = (
 
 
 def build_server(stores: Stores, get_access: GetAccess) -> Server[Any]:
-    """A server with the five tools. `get_access` returns the caller and memory of each request."""
+    """A server with the tools and the page. `get_access` returns the caller and memory of each request."""
 
     async def list_tools(context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         caller = get_access(context).caller
@@ -50,13 +54,21 @@ def build_server(stores: Stores, get_access: GetAccess) -> Server[Any]:
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         return await _call(stores, get_access(context), params)
 
+    async def on_list_resources(context: Context, _: PaginatedRequestParams | None) -> ListResourcesResult:
+        return list_resources(get_access(context))
+
+    async def on_read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await read_resource(stores, get_access(context), str(params.uri))
+
     return Server(
         "recollect",
-        version=version("recollect"),
+        version=version("recollect-memory"),
         title="Recollect",
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=on_list_resources,
+        on_read_resource=on_read_resource,
     )
 
 

@@ -76,6 +76,8 @@ class Conversation:
     created_at: datetime
     memory_id: str | None
     pipeline_result: dict[str, Any] | None = field(repr=False)
+    """The result of the latest run. Its tokens are those of `update_result`, which include the first
+    stage, and those of `mind_result`."""
     closed_at: datetime | None
     """When it was closed. No messages can be added after that."""
     metadata: dict[str, Any] = field(repr=False)

@@ -18,6 +18,8 @@ CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 EDITED = "edited"
 """The key in an entry's data that marks an entry written by an edit."""
 EDITED_BY = "edited_by"
+BY_LIBRARY = "library"
+"""The editor of an edit through the library that names none."""
 """The key in an entry's data that names the person or API key that edited it."""
 
 
@@ -47,6 +49,7 @@ class Entry:
     content_type: ContentType
     text: str = field(repr=False)
     learned_at: datetime
+    """Since when it is known: when it was first said, or when a person wrote it."""
     confidence: float = 1.0
     said_at: datetime | None = None
     """When it was last said; `None` if a person wrote it."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .block import Block, Line
 from .conversation import Message
 from .entry import Entry
 
@@ -97,7 +98,21 @@ class Recalled:
 
     text: str = field(repr=False)
     entries: tuple[MemoryHit, ...]
+    """The entries in the text, in its order."""
     turns: tuple[TurnHit, ...]
+    """The messages in the text, in its order, each with the passage that is quoted."""
     warnings: tuple[str, ...] = ()
     instructions: tuple[Entry, ...] = ()
-    """The standing wishes of the user for answers, the newest first, whatever the question is."""
+    """The standing wishes of the user in the text, the newest first."""
+    block: Block = field(default_factory=Block, repr=False)
+    """The lines of the text, to render it in another way."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of the text."""
+        return self.block.lines
+
+    @property
+    def is_found(self) -> bool:
+        """Whether anything was found about the question. The text may still have wishes of the user."""
+        return bool(self.entries or self.turns)

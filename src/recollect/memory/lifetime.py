@@ -36,12 +36,35 @@ def trust_in(entry: "Entry", at: datetime) -> float:
     It is the confidence, halved for each half-life since the entry was last said or confirmed. The half-life
     is as many times longer as messages say it. An event, and what a person wrote, does not fade.
     """
-    half_life = _HALF_LIVES.get(entry.content_type)
-    if half_life is None or entry.said_at is None or entry.is_edited:
+    half_life = _half_life_of(entry)
+    if half_life is None or entry.said_at is None:
         return entry.confidence
-    age = max(at - max(entry.said_at, entry.last_confirmed_at or entry.said_at), timedelta())
-    times_said = max(1, len({each.message_id for each in entry.evidence}))
-    return entry.confidence * math.pow(0.5, age / (half_life * times_said))
+    age = max(at - _last_said(entry, entry.said_at), timedelta())
+    return entry.confidence * math.pow(0.5, age / half_life)
+
+
+def _half_life_of(entry: "Entry") -> timedelta | None:
+    """The time in which the trust in an entry is halved; `None` if it does not fade."""
+    half_life = _HALF_LIVES.get(entry.content_type)
+    if half_life is None or entry.is_edited:
+        return None
+    return half_life * max(1, len({each.message_id for each in entry.evidence}))
+
+
+def _last_said(entry: "Entry", said_at: datetime) -> datetime:
+    return max(said_at, entry.last_confirmed_at or said_at)
+
+
+def doubtful_from(entry: "Entry") -> datetime | None:
+    """The time from which an entry is doubtful, if it is not said again; `None` if it never will be."""
+    half_life = _half_life_of(entry)
+    if half_life is None or entry.said_at is None:
+        return None
+    halvings = math.log2(max(entry.confidence, DOUBTFUL_BELOW) / DOUBTFUL_BELOW)
+    try:
+        return _last_said(entry, entry.said_at) + half_life * halvings
+    except OverflowError:
+        return None
 
 
 def state_of(entry: "Entry", at: datetime) -> State:

@@ -53,6 +53,9 @@ class ConversationManager:
     list_users = _blocking(MemoryStore.list_users)
     save_memory = _blocking(MemoryStore.save_memory)
 
+    page = _blocking(MemoryStore.page)
+    page_history = _blocking(MemoryStore.page_history)
+
     list_entries = _blocking(MemoryStore.list_entries)
     list_entries_of = _blocking(MemoryStore.list_entries_of)
     get_entry = _blocking(MemoryStore.get_entry)

@@ -63,6 +63,12 @@ class Run:
     model: str | None
     stages: tuple[RunStage, ...] = ()
     failures: tuple[RunFailure, ...] = ()
+    agent_id: str = ""
+    user_id: str = ""
+    title: str = field(default="", repr=False)
+    """The beginning of the first message that it reads, of the user if there is one."""
+    learned: int = 0
+    """How many entries it has added. Later runs may have superseded some of them."""
 
     @property
     def left_out(self) -> int:

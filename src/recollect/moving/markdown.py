@@ -7,6 +7,7 @@ from ..memory.database.access import MemoryDatabase
 from ..memory.entry import CONTENT_TYPES, Entry
 from ..memory.rights.why import Quote, quotes_of
 from ..memory.store import MemoryStore
+from ..strategies.summaries.escaping import escape_markdown
 
 _PAGE = 200
 _TITLES = {
@@ -19,7 +20,7 @@ _TITLES = {
 
 async def describe_user(store: MemoryStore, user_id: str, agent_id: str | None = None) -> AsyncIterator[str]:
     """A text about a user, in parts: a section for each agent and kind of entry."""
-    yield f"# {_inline(user_id)}\n"
+    yield f"# {escape_markdown(user_id)}\n"
     after = None
     found = False
     while page := await store.list_memories(agent_id, user_id, after=after, limit=_PAGE):
@@ -33,7 +34,7 @@ async def describe_user(store: MemoryStore, user_id: str, agent_id: str | None =
 
 
 async def _describe_memory(store: MemoryStore, agent_id: str, user_id: str) -> AsyncIterator[str]:
-    yield f"\n## With the agent {_inline(agent_id)}\n"
+    yield f"\n## With the agent {escape_markdown(agent_id)}\n"
     entries = await store.list_entries(agent_id, user_id, include_retired=True)
     for kind in CONTENT_TYPES:
         current = [entry for entry in entries if entry.content_type == kind and entry.retired_at is None]
@@ -49,7 +50,7 @@ async def _describe_memory(store: MemoryStore, agent_id: str, user_id: str) -> A
 
 
 async def _describe_entry(database: MemoryDatabase, tenant: str, entry: Entry) -> str:
-    lines = [f"- {_inline(entry.text)}", f"  - {_times(entry)}"]
+    lines = [f"- {escape_markdown(entry.text)}", f"  - {_times(entry)}"]
     quotes = await quotes_of(database, tenant, entry.content_id)
     lines += dict.fromkeys(f"  - {_quote(quote)}" for quote in quotes)
     return "\n".join(lines) + "\n"
@@ -69,14 +70,8 @@ def _times(entry: Entry) -> str:
 
 
 def _quote(quote: Quote) -> str:
-    return f"{_day(quote.created_at)}, {_inline(quote.speaker)}: “{_inline(quote.content)}”"
+    return f"{_day(quote.created_at)}, {escape_markdown(quote.speaker)}: “{escape_markdown(quote.content)}”"
 
 
 def _day(time: datetime) -> str:
     return f"{time:%Y-%m-%d}"
-
-
-def _inline(text: str) -> str:
-    """A text on one line, in which Markdown has no meaning."""
-    plain = " ".join(text.split())
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|" else letter for letter in plain)

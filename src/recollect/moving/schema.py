@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ..memory.rights.exports import FORMAT
+
 _TIME = {"type": "string", "description": "A time in ISO 8601; in UTC if it has no zone."}
 _OPTIONAL_TIME = {**_TIME, "type": ["string", "null"]}
 _ID = {"type": ["string", "null"], "maxLength": 255}
@@ -127,7 +129,7 @@ LINE_SCHEMA: dict[str, Any] = {
             "type": "object",
             "description": "The first line, which may be absent.",
             "required": ["format"],
-            "properties": {"format": {"enum": ["recollect.user/1", "recollect.user/2"]}},
+            "properties": {"format": {"const": FORMAT}},
             "not": {"required": ["kind"]},
         },
         *(

@@ -16,6 +16,7 @@ from ..items import Item, decode_item, encode_items
 from ..memory.conversation import check_key
 from ..memory.database.access import MemoryDatabase
 from ..memory.database.dialect import POSTGRESQL
+from ..memory.database.schema import CONVERSATIONS
 from ..memory.rights.personal_data import tenant_of
 from ..memory.times import read_time
 from ..sessions.advanced.turns import outline_of
@@ -56,6 +57,7 @@ _OWNER = (
     f"SELECT about.data FROM {_SESSIONS.name} AS session LEFT JOIN {_METADATA.name} AS about"
     " ON about.session_id = session.session_id WHERE session.session_id = ?1"
 )
+_TENANT = f"SELECT tenant FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
 _COUNTED = ("requests", "input_tokens", "output_tokens", "total_tokens")
 _TURN_FIELDS = ("sequence_number", "user_turn_number", "branch_turn_number")
 
@@ -333,7 +335,7 @@ def write_sessions(
     """Write sessions and logs, and count them in the report."""
     for each in prepared:
         if isinstance(each, LogRow):
-            yield from _write_log(each, report)
+            yield from _write_log(tenant, each, report)
         else:
             yield from _write_chunk(database, tenant, each, report)
     kept_ids = any(isinstance(each, SessionChunk) and each.ids for each in prepared)
@@ -433,7 +435,10 @@ def _stamp(time: datetime, is_server: bool) -> Any:
     return plain if is_server else plain.isoformat(sep=" ")
 
 
-def _write_log(log: LogRow, report: ImportReport) -> Script[None]:
+def _write_log(tenant: str, log: LogRow, report: ImportReport) -> Script[None]:
+    if (yield from _is_of_another_tenant(tenant, log.row["conversation_id"])):
+        report.skip(Skipped(log.where, "its conversation is not here"))
+        return
     table = EVENTS_TABLE if log.kind == "events" else SUMMARIES_TABLE
     condition = " AND ".join(f"{name} = ?{number}" for number, name in enumerate(table.key, 1))
     key = [log.row[name] for name in table.key]
@@ -449,6 +454,15 @@ def _write_log(log: LogRow, report: ImportReport) -> Script[None]:
         following = {"next_sequence": log.row["sequence_number"] + 1}
         made = {"tail": "[]", "stamp": f"{random.getrandbits(64):016x}"}
         yield from _raise_head(EVENT_HEADS, log.row["conversation_id"], following, made)
+
+
+def _is_of_another_tenant(tenant: str, conversation_id: str) -> Script[bool]:
+    """Whether the session or the conversation that a log is about belongs to another tenant."""
+    conversations = yield Statement(_TENANT, (conversation_id,))
+    if conversations:
+        return bool(conversations[0][0] != tenant)
+    sessions = yield Statement(_OWNER, (conversation_id,))
+    return bool(sessions) and tenant_of(sessions[0][0]) != tenant
 
 
 def _raise_head(

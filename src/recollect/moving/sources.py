@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 LARGEST_VALUE = 64_000_000
 """The most bytes of one JSON value, such as a conversation."""
+NOT_JSON = "it is not valid JSON"
 _CHUNK = 1 << 16
 _MOST_RATIO = 200  # text is compressed by less than this; a zip bomb by more
 _SMALL = 10_000_000  # bytes that no ratio makes dangerous
@@ -234,7 +235,7 @@ def decode(where: str, data: bytes) -> Iterator[Value | Skipped]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        yield Skipped(where, "it is not valid JSON")
+        yield Skipped(where, NOT_JSON)
         return
     if not is_exact:
         yield Skipped(where, "it has bytes that are not UTF-8: they are replaced")

@@ -323,7 +323,7 @@ def _write_runs(batch: _Batch, runs: Sequence[PreparedRun]) -> Script[None]:
     stored: dict[str, str] = dict(found)
     for run, row in rows:
         conversation = held.get(row["conversation_id"])
-        if row["run_id"] in stored and stored[row["run_id"]] == row["memory_id"]:
+        if row["memory_id"] in mine and stored.get(row["run_id"]) == row["memory_id"]:
             batch.report.existing["runs"] += 1
         elif row["run_id"] in stored or row["memory_id"] not in mine:
             batch.lose(run.where, "its memory is not here, or another run has this id")
@@ -368,12 +368,12 @@ def _write_entries(batch: _Batch, found: Sequence[PreparedEntry]) -> Script[None
     for entry in found:
         memory_id = owners[entry.owner] if entry.owner else batch.remapped.get(entry.memory_id or "", "")
         memory_id = memory_id or str(entry.memory_id)
-        if stored.get(entry.row["content_id"]) == memory_id:
+        if entry.owner is None and memory_id not in mine:
+            batch.lose(entry.where, "its memory is not here: put its line after that of the memory")
+        elif stored.get(entry.row["content_id"]) == memory_id:
             batch.report.existing["entries"] += 1
         elif entry.row["content_id"] in stored:
             batch.lose(entry.where, _OTHERS.format("entry"))
-        elif entry.owner is None and memory_id not in mine:
-            batch.lose(entry.where, "its memory is not here: put its line after that of the memory")
         else:
             stored[entry.row["content_id"]] = memory_id
             new.setdefault(memory_id, []).append(entry)

@@ -1,6 +1,8 @@
 """The errors of chats, and the failure code of each error that can end a run.
 
 RecollectError
+  ModelRefusedError
+    ModelNotConfiguredError  the model of a chat has no API key
   ChatFailedError          the turn has no answer; `code` says why, and the message quotes no provider
   UnknownAgentError        no agent has this name (also LookupError)
   UnknownBranchError       no branch has this name (also LookupError)
@@ -19,6 +21,7 @@ from ..errors import (
     DiskFullError,
     InvalidTypeError,
     InvalidValueError,
+    ModelRefusedError,
     RecollectError,
     RunLockTimeoutError,
     StorageError,
@@ -26,6 +29,7 @@ from ..errors import (
 
 FailureCode = Literal[
     "model_unavailable",
+    "model_not_configured",
     "model_refused",
     "model_failed",
     "max_turns",
@@ -36,6 +40,8 @@ FailureCode = Literal[
 
 DETAILS: dict[str, str] = {
     "model_unavailable": "the model did not respond in time or cannot be reached; try again later",
+    "model_not_configured": "the provider does not know the model, or the API key is missing or not valid;"
+    " see chat.model and chat.api_key",
     "model_refused": "the model refused to answer this message",
     "model_failed": "the model or one of its tools failed without an answer",
     "max_turns": "the agent reached its limit of steps without an answer",
@@ -44,6 +50,7 @@ DETAILS: dict[str, str] = {
     "storage_full": "the disk of the database is full",
 }
 _RETRYABLE = (408, 409, 425, 429)
+_WRONG_CONFIGURATION = (401, 403, 404)  # of a key or a model, whatever the message says
 _REFUSALS = {
     "ModelRefusedError",
     "ModelRefusalError",
@@ -68,6 +75,10 @@ class ChatFailedError(RecollectError):
         super().__init__(DETAILS.get(code, DETAILS["model_failed"]))
         self.code = code
         """The reason: `model_unavailable`, `model_refused`, `model_failed`, `max_turns`, `interrupted`, …"""
+
+
+class ModelNotConfiguredError(ModelRefusedError):
+    """The model of a chat has no API key."""
 
 
 class ConversationBusyError(RunLockTimeoutError):
@@ -109,6 +120,8 @@ def failure_code(error: BaseException) -> FailureCode:
     status = getattr(error, "status_code", None)
     if "MaxTurnsExceeded" in names:
         return "max_turns"
+    if status in _WRONG_CONFIGURATION or isinstance(error, ModelNotConfiguredError):
+        return "model_not_configured"
     if isinstance(status, int):
         return "model_refused" if status < 500 and status not in _RETRYABLE else "model_unavailable"
     if names & _REFUSALS:

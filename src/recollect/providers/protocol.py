@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from ..items import Item
 from ..memory.conversation import Conversation
 from ..memory.run import Days, Spent, SpentBy
+from ..memory.store import MemoryStore
 from ..sessions.events import ConversationEvent
 from .turn_events import TurnEvents
 from .values import AgentInfo, ChatReply, ChatTurn
@@ -48,6 +49,15 @@ class ChatInspector(Protocol):
         """The items that the model would see now, by the conversation's strategy or a given one."""
         ...
 
+    async def memory_block_of(
+        self,
+        store: MemoryStore,
+        conversation: Conversation,
+        memory_strategy: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The memories in the instructions for the newest user message; empty without injection."""
+        ...
+
     async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
         """The cost of the chats of a tenant, by day and by model or agent; at most `limit` rows."""
         ...
@@ -63,6 +73,11 @@ class ChatProvider(Protocol):
 
     def agents(self) -> list[AgentInfo]:
         """The agents that users can chat with."""
+        ...
+
+    @property
+    def lacks_model_key(self) -> bool:
+        """Whether an agent has a model, but its provider's API key is missing: its chats will fail."""
         ...
 
     async def prepare(self) -> None:

@@ -48,7 +48,7 @@ def create_app(
     settings = settings or Settings()
     app = FastAPI(
         title="Recollect",
-        version=version("recollect"),
+        version=version("recollect-memory"),
         lifespan=_lifespan,
         docs_url=None,  # its pages load scripts from other hosts
         redoc_url=None,

@@ -13,6 +13,7 @@ from ..errors import (
     ConflictError,
     DiskFullError,
     ExtractionError,
+    FileReplacedError,
     ImportFormatError,
     InvalidItemError,
     MissingTablesError,
@@ -46,11 +47,17 @@ _BY_ERROR: tuple[tuple[type[RecollectError], str, str | None], ...] = (
         "not_ready",
         "The database schema has another version than the service.",
     ),
+    (
+        FileReplacedError,
+        "storage_unavailable",
+        "The database file was replaced or deleted while the service was running. The operator must restore"
+        " it and restart the service.",
+    ),
     (DiskFullError, "storage_full", "The disk of the database is full. Nothing was stored."),
     (
         StorageError,
         "storage_unavailable",
-        "The database is unavailable. No data is lost; retry later.",
+        "The database is unavailable. Retry later.",
     ),
 )
 _BY_TURN_CODE = {"storage_failed": "storage_unavailable", "interrupted": "not_ready"}

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from ..errors import MissingTablesError, RecollectError, SchemaMismatchError
-from ..migrations import VERSION_TABLE, known_revisions, newest_revision
+from ..errors import FileReplacedError, MissingTablesError, RecollectError, SchemaMismatchError
+from ..sql.schema import VERSIONS
+from ..sql.sqlalchemy.revisions import READ_REVISION
 from ..sql.urls import sqlite_path
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ State = Literal["ready", "degraded", "not_ready"]
 _CACHE_SECONDS = 1.0  # anybody may call the endpoint, and each check queries the database
 _TIMEOUT = 3.0
 _LATE = 60.0  # seconds that due work may wait before the workers count as degraded
-_REVISION = f"SELECT version_num FROM {VERSION_TABLE}"
 
 _NEARLY_FULL = 64 * 2**20  # free bytes
 _PROBE_BYTES = 8 * 2**20  # must fit: enough for a few requests, not only for a small one
@@ -51,6 +51,8 @@ READY = PartHealth("ready")
 STOPPING = PartHealth("not_ready", "stopping")
 DISK_FULL = PartHealth("not_ready", "disk full")
 NO_LEARNER = PartHealth("degraded", "no learner")
+LOST_KEYS = PartHealth("not_ready", "replaced")
+"""The database has none of the keys that were created for this service."""
 
 
 def worst_state(parts: dict[str, PartHealth]) -> State:
@@ -65,9 +67,9 @@ def schema_health(revision: str | None) -> PartHealth:
     A schema ahead of this process is degraded, not an error: during a rolling upgrade the old instances keep
     serving on it.
     """
-    if revision == newest_revision():
+    if revision == VERSIONS[-1]:
         return READY
-    if revision is None or revision in known_revisions():
+    if revision is None or revision in VERSIONS:
         return PartHealth("not_ready", "behind")
     return PartHealth("degraded", "ahead")
 
@@ -116,7 +118,10 @@ class Readiness:
 
     async def _check_database(self) -> PartHealth:
         await self._service.memory.monitor.ping()
-        return READY
+        try:
+            return LOST_KEYS if await self._service.keys.are_lost() else READY
+        except (MissingTablesError, SchemaMismatchError):  # which the part `schema` says
+            return READY
 
     async def _check_disk(self) -> PartHealth:
         if await is_disk_full(self._service):
@@ -130,7 +135,7 @@ class Readiness:
         settings = self._service.settings.database
         if sqlite_path(settings.url) is not None or settings.create_tables:
             return READY
-        rows = await self._service.memory.monitor.fetch_rows(_REVISION)
+        rows = await self._service.memory.monitor.fetch_rows(READ_REVISION)
         return schema_health(rows[0][0] if rows else None)
 
     async def _check_workers(self) -> PartHealth:
@@ -153,6 +158,8 @@ async def _guarded(check: Callable[[], Awaitable[PartHealth]]) -> PartHealth:
             return await check()
     except (MissingTablesError, SchemaMismatchError):
         return PartHealth("not_ready", "not migrated")
+    except FileReplacedError:
+        return PartHealth("not_ready", "file replaced or deleted")
     except TimeoutError:
         return PartHealth("not_ready", "slow")
     except (RecollectError, OSError):

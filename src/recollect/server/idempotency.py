@@ -63,7 +63,7 @@ class Ids:
 
     def short(self, name: str) -> str:
         """Eight random characters of the id of an object."""
-        return self(name)[-8:] if self._time else self(name)[:8]
+        return self(name)[-8:]
 
     def about(self, user_id: str) -> None:
         """Set the user that the request is about, so that `forget_user` finds its key."""
@@ -76,8 +76,8 @@ def new_seed() -> str:
 
 
 def _time_of(seed: str) -> bytes:
-    """The time at the beginning of a seed; nothing for a seed of an earlier version, which had none."""
-    return bytes.fromhex(seed[:13].replace("-", "")) if "/" in seed else b""
+    """The time at the beginning of a seed."""
+    return bytes.fromhex(seed[:13].replace("-", ""))
 
 
 @dataclass(frozen=True)

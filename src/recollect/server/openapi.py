@@ -42,7 +42,7 @@ _KEY = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "rk_…",
-    "description": "An API key from `recollect keys create`. On loopback, no key is needed until one exists.",
+    "description": "An API key from `recollect keys create`. On loopback, none is needed before the first.",
 }
 _READING = {"get", "head"}
 _SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]

@@ -44,6 +44,7 @@ CODES: dict[str, Kind] = {
     "concurrency_limited": Kind(429, "Too many concurrent requests"),
     "token_budget_exceeded": Kind(429, "Daily token budget used up"),
     "internal_error": Kind(500, "Internal error"),
+    "extra_missing": Kind(501, "The service lacks an optional package"),
     "model_failed": Kind(502, "The model gave no response"),
     "not_ready": Kind(503, "The service is not ready"),
     "overloaded": Kind(503, "The service is overloaded"),

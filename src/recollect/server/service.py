@@ -146,7 +146,7 @@ def open_service(
     return Service(
         settings,
         _memory_of(settings, extractor, budget, learning),
-        KeyStore(url, **place),
+        KeyStore(url, **place, require_keys=settings.access.require_keys),
         audit,
         Idempotency(url, **place),
         ledger,
@@ -178,7 +178,7 @@ def _learning_of(settings: Settings, metrics: Metrics) -> LearningProcess | None
 def _extractor_of(settings: Settings) -> Extractor:
     from ..memory.extraction import build_extractor  # slow to import
 
-    return build_extractor(settings.memory.extractor)
+    return build_extractor(settings.memory.extractor, settings.memory.trust)
 
 
 def _memory_of(

@@ -93,7 +93,8 @@ class ServerSettings(_Section):
     )
     max_concurrency: _Count = Field(
         default=1000,
-        description="Most concurrent requests of a server process, and most arriving bodies; more get 503.",
+        description="Most concurrent requests of a server process, with those that wait, and most arriving"
+        " bodies; more get 503.",
     )
     key_share: _Share = Field(
         default=0.5, description="Share of `max_concurrency` that one key may use; more gets 429."
@@ -136,12 +137,26 @@ class DatabaseSettings(_Section):
         return {"create_tables": self.create_tables, "engine_kwargs": pool}
 
 
+class AccessSettings(_Section):
+    """Access to the service."""
+
+    require_keys: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="Whether requests need an API key: auto (since the first key was created, also if the"
+        " database is replaced), always or never. never is allowed on loopback only.",
+    )
+
+
 class MemorySettings(_Section):
     """Learning and search."""
 
     extractor: _ModelName = Field(
         default="offline",
         description="What extracts entries: offline (by rule), openai:NAME or anthropic:NAME.",
+    )
+    trust: Literal["high", "low"] = Field(
+        default="high",
+        description="Trust in the model: high for large ones, low to check the answers of small ones.",
     )
     embedder: _EmbedderName = Field(
         default="local", description="What makes vectors for search by meaning: local, none or openai:NAME."
@@ -287,6 +302,7 @@ class Settings(_Section):
 
     server: ServerSettings = ServerSettings()
     database: DatabaseSettings = DatabaseSettings()
+    access: AccessSettings = AccessSettings()
     memory: MemorySettings = MemorySettings()
     chat: ChatSettings = ChatSettings()
     proxy: ProxySettings = ProxySettings()

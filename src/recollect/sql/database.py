@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _full: WeakSet[Engine] = WeakSet()  # engines whose disk was full
-_NOT_SQL = ("memory", "openai", "redis", "unix")
+_NOT_SERVED = ("mariadb", "memory", "mssql", "mysql", "openai", "oracle", "redis", "unix")
 _SERVED = ("postgresql", "sqlite")
 
 
@@ -97,7 +97,7 @@ def _open_file(path: str) -> Database:
 
 def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any] | None) -> Database:
     scheme = url.split("://", 1)[0]
-    if scheme.startswith(_NOT_SQL):
+    if scheme.startswith(_NOT_SERVED):
         raise ValueError(f"only SQLite and PostgreSQL are supported here, not {scheme}://")
     require_extra("postgres", "sqlalchemy.ext.asyncio", "a database server")
     from .sqlalchemy.registry import acquire_shared, release_shared

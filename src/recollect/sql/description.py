@@ -103,7 +103,7 @@ class Table:
     without_rowid: bool = False
     """Store rows in the order of the key (`WITHOUT ROWID`), where the database can."""
     key_in_column: bool = False
-    """In SQLite, declare the key as `… TEXT PRIMARY KEY`, which allows NULL, as older files have it."""
+    """In SQLite, declare the key as `… TEXT PRIMARY KEY`, which allows NULL, as the Agents SDK does."""
     vector_dimensions: tuple[int, ...] = ()
     """Dimensions of vectors that get a nearest-neighbour index, where the database has such indexes."""
 
@@ -128,6 +128,14 @@ class Table:
         ]
         named = [index for index in self.named if index.database in (None, database)]
         return [*by_columns, *partial, *named]
+
+
+@dataclass(frozen=True)
+class View:
+    """A view that PostgreSQL gets beside the tables. Other databases do not have it."""
+
+    name: str
+    select: str
 
 
 def describe(tables: Iterable[Table], parents: "MetaData | None" = None) -> "MetaData":
@@ -162,30 +170,6 @@ def create_indexes_in_sqlite(table: Table) -> Script[None]:
         where = f" WHERE {index.where}" if index.where else ""
         columns = ", ".join(index.columns)
         yield Statement(f'CREATE INDEX IF NOT EXISTS "{index.name}" ON "{table.name}" ({columns}){where}')
-
-
-def add_columns_in_sqlite(table: Table, columns: Iterable[Column]) -> Script[None]:
-    """Add the columns that the table of an older file lacks."""
-    rows = yield Statement(f'PRAGMA table_info("{table.name}")')
-    present = {row[1] for row in rows}
-    for column in columns:
-        if column.name not in present:
-            yield Statement(f'ALTER TABLE "{table.name}" ADD COLUMN {_sqlite_column(column)}')
-
-
-def put_key_first(table: Table) -> Script[None]:
-    """Rewrite a table of an older file, unless its columns begin with the key."""
-    rows = yield Statement(f'PRAGMA table_info("{table.name}")')
-    names = tuple(row[1] for row in rows)
-    if names[: len(table.key)] == table.key:
-        return
-    old, columns = f"{table.name}_old", ", ".join(names)
-    yield Statement(f'ALTER TABLE "{table.name}" RENAME TO "{old}"')
-    for index in table.indexes_on("sqlite"):
-        yield Statement(f'DROP INDEX IF EXISTS "{index.name}"')
-    yield from create_in_sqlite((table,))
-    yield Statement(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM "{old}"')
-    yield Statement(f'DROP TABLE "{old}"')
 
 
 def _sqlite_table(table: Table) -> str:

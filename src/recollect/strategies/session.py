@@ -107,8 +107,12 @@ class StrategySession(SessionWrapper):
         """Append a batch: all of its items or none."""
         self._check_open()
         await self.wrapped.add_items(items, **self._context(wrapper))
-        if self._maker and self._reader and self._reader.will_be_cut(items):
-            self._maker.start()  # so that the next turn finds the summary ready
+        self.prepare_summary(items)
+
+    def prepare_summary(self, added: Items) -> None:
+        """Start to make the summary that items need which were added, so that the next turn finds it."""
+        if self._maker and self._reader and self._reader.will_be_cut(added):
+            self._maker.start()
 
     async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
         """Remove all items and the session itself."""

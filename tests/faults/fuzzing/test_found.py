@@ -65,7 +65,7 @@ def test_a_column_that_holds_no_text_holds_no_item(stored: Any) -> None:
     assert decode_item(stored) is None
 
 
-@pytest.mark.parametrize("heading", ["[]", '{"format": "recollect.user/1", "entries": "x"}'])
+@pytest.mark.parametrize("heading", ["[]", '{"format": "recollect.user/2", "entries": "x"}'])
 def test_an_export_in_lines_with_an_odd_heading_is_no_crash(heading: str, tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     path.write_text(f'{heading}\n{{"kind": "entries", "data": 1}}\n')

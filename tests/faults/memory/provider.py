@@ -22,7 +22,7 @@ from .words import WORD
 CHAT = "POST /v1/chat/completions"
 EMBEDDINGS = "POST /v1/embeddings"
 _NEVER = threading.Event()
-_BOUGHT = re.compile(r"^(m\d+) user: I bought a (" + WORD.pattern + ")", re.MULTILINE)
+_BOUGHT = re.compile(r"^(m\d+) user: I like (" + WORD.pattern + ")", re.MULTILINE)
 
 FAULTS: dict[str, Fault] = {
     "refused": Refuse(500),
@@ -43,8 +43,8 @@ def answer(request: RecordedRequest) -> Reply:
 
 
 def _memory(message: str, word: str) -> dict[str, Any]:
-    said = {"from": message, "quote": f"I bought a {word}", "kind": "event"}
-    return {**said, "text": f"The user bought a {word}", "date": None, "until": None, "replaces": []}
+    said = {"from": message, "quote": f"I like {word}.", "kind": "mind"}
+    return {**said, "text": f"The user likes {word}.", "date": None, "until": None, "replaces": []}
 
 
 def new_provider() -> ProviderServer:

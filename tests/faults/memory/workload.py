@@ -121,7 +121,7 @@ def _message(place: int, word: str) -> Said:
     """Something to learn from the user, or what an assistant says to that."""
     if place % 2:
         return Said(f"message {word}", "assistant", f"Noted: {word}")
-    return Said(f"message {word}", "user", f"I bought a {word}")
+    return Said(f"message {word}", "user", f"I like {word}.")
 
 
 def _fits(do: str, talk: Talk) -> bool:

@@ -21,24 +21,6 @@ from recollect.testing.contract import in_event_loop
 
 from .graphs import Chat, ask, config_of
 
-# A file of the release before, as it created it.
-OLD_FILE = """
-CREATE TABLE recollect_migrations (scope TEXT NOT NULL, step TEXT NOT NULL,
-  applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step));
-INSERT INTO recollect_migrations (scope, step) VALUES ('langgraph_store', 'create_store');
-CREATE TABLE langgraph_store_items (namespace BLOB NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
-  created_at TEXT NOT NULL, updated_at TEXT NOT NULL, ttl_minutes REAL, expires_at TEXT,
-  PRIMARY KEY (namespace, key));
-CREATE INDEX recollect_langgraph_store_items_expiring ON langgraph_store_items (expires_at)
-  WHERE expires_at IS NOT NULL;
-CREATE TABLE langgraph_store_vectors (namespace BLOB NOT NULL, key TEXT NOT NULL, number INTEGER NOT NULL,
-  text TEXT NOT NULL, embedder TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (namespace, key, number));
-INSERT INTO langgraph_store_items (namespace, key, value, created_at, updated_at) VALUES
-  (CAST('notes' || char(31) || 'ada' || char(31) AS BLOB), '1', '{"text": "ada"}',
-    '2026-11-01T10:00:00.000000+00:00', '2026-11-01T10:00:00.000000+00:00'),
-  (CAST('notes' || char(31) || 'ben' || char(31) AS BLOB), '1', '{"text": "ben"}',
-    '2026-11-01T10:00:00.000000+00:00', '2026-11-01T10:00:00.000000+00:00');
-"""
 OWNERS = [("notes", "{user_id}"), ("*", "of", "{user_id}")]
 
 
@@ -128,11 +110,13 @@ def test_the_synchronous_store_knows_the_run_too(tmp_path: Path) -> None:
 
 
 @in_event_loop
-async def test_a_file_of_before_gets_owners(tmp_path: Path) -> None:
-    """A file whose items have no owner: erasing takes none of them, and `assign_owners` gives them one."""
-    path = tmp_path / "old.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(OLD_FILE)
+async def test_items_without_an_owner_are_not_erased_until_assign_owners_gives_them_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    async with Store(path, embedder=None) as items:
+        for name in ("ada", "ben"):
+            await items.aput(("notes", name), "1", {"text": name})
     async with MemoryStore(path, workers=0, embedder=None) as store:
         assert (await store.export_user("ada"))["store_items"] == []
         assert "store_items" not in (await store.erase_user("ada")).counts
@@ -165,18 +149,6 @@ async def test_an_export_of_a_tenant_has_the_items_of_all_and_of_nobody_once(sha
         assert sorted(map(str, await owners("default"))) == sorted([ada, ben, "None"])
         assert await owners("acme") == []
         assert await owners("default", agent_id="assistant") == []
-
-
-def test_an_export_of_an_older_file_has_its_items(tmp_path: Path) -> None:
-    path, lines = tmp_path / "old.db", tmp_path / "all.jsonl"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(OLD_FILE)
-    assert main(["export", "--all", "--url", str(path), "--output", str(lines)]) == 0
-    found = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [(line["data"]["user_id"], line["data"]["value"]) for line in found[1:]] == [
-        (None, {"text": "ada"}),
-        (None, {"text": "ben"}),
-    ]
 
 
 def test_an_export_has_the_items_and_they_are_imported_again(

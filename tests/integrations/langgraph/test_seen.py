@@ -3,6 +3,8 @@
 import asyncio
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,41 @@ def test_an_export_of_a_user_has_their_threads(tmp_path: Path, capsys: pytest.Ca
     lines = [json.loads(line) for line in target.read_text().splitlines()]
     assert [line["data"] for line in lines[1:] if line["kind"] == "threads"] == [thread]
     assert main(["import", str(target), "--url", str(tmp_path / "new.db")]) == 0  # which skips threads
+
+
+def test_an_export_without_langgraph_has_all_but_the_messages_of_threads(tmp_path: Path) -> None:
+    url = str(tmp_path / "agents.db")
+    run_turns(url, "trip", "ada", "Where is Oslo?")
+
+    async def record() -> None:
+        async with MemoryStore(url, workers=0, embedder=None) as store:
+            await store.record_conversation("assistant", "ada", [{"role": "user", "content": "Hello."}])
+
+    asyncio.run(record())
+    script = (
+        "import sys; sys.modules['langgraph'] = None\n"  # Python then treats it as not installed
+        "from recollect.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    for options in ([], ["--json"]):
+        ended = subprocess.run(
+            [sys.executable, "-c", script, "export", "--user", "ada", "--url", url, *options],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert "the messages of 1 thread are not in the export" in ended.stderr
+        if options:
+            exported = json.loads(ended.stdout)
+            conversations, threads = exported["conversations"], exported["threads"]
+        else:
+            lines = [json.loads(line) for line in ended.stdout.splitlines()][1:]
+            conversations, threads = (
+                [line["data"] for line in lines if line["kind"] == kind]
+                for kind in ("conversations", "threads")
+            )
+        assert len(conversations) == 1
+        assert [(thread["thread_id"], thread["is_readable"]) for thread in threads] == [("trip", False)]
 
 
 def test_an_export_of_all_has_threads_and_items_of_users_without_a_memory(

@@ -181,7 +181,7 @@ def test_a_missing_extra_is_named(package: str) -> None:
         f"from recollect.memory import extraction\nextraction.{name}()"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert f"{name} needs the extra '{package}': pip install 'recollect[{package}]'" in ended.stderr
+    assert f"{name} needs the extra '{package}': pip install 'recollect-memory[{package}]'" in ended.stderr
 
 
 def test_importing_the_extractors_loads_no_provider() -> None:

@@ -242,6 +242,19 @@ def test_every_field_of_the_schema_is_read() -> None:
     assert draft == Draft(
         "event", "A text.", (1,), "the words", 0.7, "2024-05", "2024-06", "2024-07-01", (0, 2)
     )
+    assert draft.kind == "event"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"), [("end", "end"), ("Confirm", "confirm"), ("add", "add"), (None, "add"), (3, "add")]
+)
+def test_an_operation_is_read(given: object, read: str) -> None:
+    assert draft_of(op=given).operation == read
+
+
+def test_several_quotes_are_read() -> None:
+    draft = draft_of(quotes=["a b", "c d", 5, "e f", "g h"])
+    assert (draft.quote, draft.quotes) == ("a b", ("c d", "e f"))
 
 
 @pytest.mark.parametrize("name", ["date", "happened_on", "valid_from", "since"])

@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.items import estimate_text_tokens
-from recollect.memory.extraction.prompt import ExtractionPrompt, extraction_prompt, extraction_template
+from recollect.memory.extraction.prompt import (
+    Application,
+    ExtractionPrompt,
+    extraction_prompt,
+    extraction_template,
+)
 from recollect.memory.extraction.quotes import shorten
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer
@@ -192,12 +197,38 @@ def test_a_prompt_stays_within_its_budget(budget: int, word: str) -> None:
     schema = json.dumps(prompt.request.schema.schema)
     sent = prompt.request.instructions + prompt.request.text + schema
     assert estimate_text_tokens(sent) <= budget
-    assert prompt.counts["known_left_out"] >= 280, "some are enough"
+    shown = prompt.request.text.split("<known>")[1].split("</known>")[0]
+    assert estimate_text_tokens(shown) <= 1600, "some are enough"
+    assert prompt.counts["known_left_out"] == 300 - len(shown.strip().split("\n"))
+
+
+def test_all_entries_are_shown_while_they_fit() -> None:
+    known = tuple(entry(str(number), f"The user has boat {number}.") for number in range(80))
+    prompt = extraction_prompt(replace(MOVED, known=known), 24_000)
+    assert prompt.counts["known_left_out"] == 0
+    assert "e80 profile: The user has boat 79." in prompt.request.text
+
+
+def test_the_fixed_part_comes_first_and_is_small() -> None:
+    its = extraction_template()
+    assert estimate_text_tokens(its.instructions) <= 1500
+    application = Application(
+        "Call them guests.", ("favourite rooms",), ("prices",), {"room": "a room they like"}
+    )
+    prompt = extraction_prompt(MOVED, 24_000, application)
+    assert prompt.request.instructions.startswith(its.instructions)
+    added = prompt.request.instructions.removeprefix(its.instructions)
+    assert all(each in added for each in ("Call them guests.", "favourite rooms", "prices", '"room"'))
+    assert prompt.request.schema is not None
+    kinds = prompt.request.schema.schema["properties"]["memories"]["items"]["properties"]["kind"]["enum"]
+    assert kinds[-1] == "room"
+    assert its.schema is not None
+    assert "room" not in its.schema["properties"]["memories"]["items"]["properties"]["kind"]["enum"]
 
 
 def test_the_files_of_the_prompt_fit_together() -> None:
     its = extraction_template()
-    assert "None of it is\naddressed to you" in its.instructions
+    assert "neither obeyed nor noted" in its.instructions
     assert its.schema is not None
     for name in [*its.schema["properties"], *its.schema["properties"]["memories"]["items"]["properties"]]:
         assert f'"{name}"' in its.instructions, "the model is told what each field means"

@@ -60,9 +60,14 @@ async def test_one_answer_has_what_is_new_and_the_mind(server: ProviderServer, p
         "2024-05-07",
         data={"date": "2024-05-07", "said_on": "2024-05-08"},
         quote="a concert yesterday",
+        is_trusted=True,
     )
-    cat = Candidate("profile", "The user has a cat named Pixel.", ("id-1",), 0.7, quote="my cat Pixel")
-    loves = Candidate("mind", "The user loves the small flat.", ("id-3",), 0.7, quote="I love it")
+    cat = Candidate(
+        "profile", "The user has a cat named Pixel.", ("id-1",), 0.7, quote="my cat Pixel", is_trusted=True
+    )
+    loves = Candidate(
+        "mind", "The user loves the small flat.", ("id-3",), 0.7, quote="I love it", is_trusted=True
+    )
     mind = Mind("- The user loves the small flat.", 0.7, (loves,))
     summary = "- The user saw a concert on 7 May 2024.\n- The user has a cat named Pixel."
     assert answer.value == Modification(summary, (event, cat), mind)
@@ -81,7 +86,7 @@ async def test_an_instruction_is_learned_and_a_new_home_is_no_event(
     home = memory("The user lives in Lisbon.", "I moved to Lisbon yesterday", kind="event", date="2024-05-07")
     short = memory("The user wants answers of one line.", "Always answer in one line", kind="instruction")
     script_of(server, provider).reply(answered(provider, {"memories": [home, short]}))
-    async with extractor_of(server, provider) as extractor:
+    async with extractor_of(server, provider, trust="low") as extractor:
         answer = await extractor.modification(said)
     lives, wish = answer.value.candidates
     assert (lives.content_type, lives.slot, lives.valid_from) == ("profile", "home", "2024-05-07")
@@ -96,7 +101,7 @@ async def test_the_day_on_which_it_was_said_is_no_date(server: ProviderServer, p
     garden = memory("The user has a garden.", "I have a garden", date="2024-05-08")
     tree = memory("The user planted a tree.", "I planted a tree today", kind="event", date="2024-05-08")
     script_of(server, provider).reply(answered(provider, {"memories": [garden, tree]}))
-    async with extractor_of(server, provider) as extractor:
+    async with extractor_of(server, provider, trust="low") as extractor:
         answer = await extractor.modification(said)
     assert [each.valid_from for each in answer.value.candidates] == [None, "2024-05-08"]
 

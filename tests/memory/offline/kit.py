@@ -1,13 +1,13 @@
 """Helpers for the tests of the offline extractor."""
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from recollect.memory.conversation import Message
-from recollect.memory.entry import ContentType, Entry
+from recollect.memory.entry import Entry
 from recollect.memory.offline import OfflineExtractor
-from recollect.memory.pipeline.stages import Candidate, Decision, Excerpt, Mind, Modification
+from recollect.memory.pipeline.stages import Answer, Candidate, Excerpt, Modification
 
 SAID_ON = datetime(2023, 5, 25, 13, tzinfo=UTC)  # a Thursday
 
@@ -24,19 +24,21 @@ def _message(place: int, text: str, on: datetime) -> Message:
     return Message("user", text, f"m{place}", place, on)
 
 
-def modification(*said: str, on: datetime = SAID_ON) -> Modification:
-    """The answer of the first stage."""
-    return asyncio.run(OfflineExtractor().modification(excerpt_of(*said, on=on))).value
+def answer_of(*said: str, on: datetime = SAID_ON, known: tuple[Entry, ...] = ()) -> Answer[Modification]:
+    """The answer of the first stage, which has the mind, too."""
+    excerpt = replace(excerpt_of(*said, on=on), known=known)
+    return asyncio.run(OfflineExtractor().modification(excerpt))
 
 
-def mind(*said: str, known: Sequence[Entry] = (), on: datetime = SAID_ON) -> Mind:
-    """The answer of the third stage."""
-    return asyncio.run(OfflineExtractor().mind(excerpt_of(*said, on=on), known)).value
+def modification_of(*said: str, on: datetime = SAID_ON, known: tuple[Entry, ...] = ()) -> Modification:
+    """The result of the first stage."""
+    return answer_of(*said, on=on, known=known).value
 
 
 def candidates(*said: str, on: datetime = SAID_ON) -> list[Candidate]:
     """All that is found."""
-    return [*modification(*said, on=on).candidates, *mind(*said, on=on).candidates]
+    found = modification_of(*said, on=on)
+    return [*found.candidates, *(found.mind.candidates if found.mind else ())]
 
 
 def texts(*said: str, on: datetime = SAID_ON) -> list[str]:
@@ -48,15 +50,3 @@ def only(*said: str, on: datetime = SAID_ON) -> Candidate:
     """The one thing that is found."""
     (candidate,) = candidates(*said, on=on)
     return candidate
-
-
-def entry(text: str, content_id: str = "known", content_type: ContentType = "profile") -> Entry:
-    """Something that is known."""
-    return Entry(content_id, "memory", content_type, text, SAID_ON)
-
-
-def decisions(said: str, *known: Entry) -> list[Decision]:
-    """What becomes of what is said, given what is known."""
-    extractor, excerpt = OfflineExtractor(), excerpt_of(said)
-    found = asyncio.run(extractor.modification(excerpt)).value.candidates
-    return list(asyncio.run(extractor.update(excerpt, found, known)).value.decisions)

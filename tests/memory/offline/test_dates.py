@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from recollect.memory.offline.chinese import chinese_moments_in
+from recollect.memory.offline.chinese_dates import chinese_moments_in
 from recollect.memory.offline.dates import moments_in
 from recollect.memory.offline.moments import resolve
 
@@ -121,8 +121,14 @@ def test_a_chinese_date_is_resolved(said: str, value: str, words: str) -> None:
 
 @pytest.mark.parametrize(("said", "first", "last"), SPANS)
 def test_a_span_is_true_from_its_first_day_to_its_last(said: str, first: str, last: str) -> None:
-    found = only(said)
-    assert (found.valid_from, found.valid_to) == (first, last)
+    found = moments_in(said, THURSDAY) or chinese_moments_in(said, THURSDAY)
+    assert (found[0].value, found[0].last_value) == (first, last)
+
+
+def test_a_plan_for_a_span_holds_from_its_first_day_to_its_last() -> None:
+    found = only("We're going to Norway from 3 to 9 August.")
+    assert (found.valid_from, found.valid_to) == ("2023-08-03", "2023-08-09")
+    assert found.text == "The user's trip to Norway is from 3 to 9 August 2023."
 
 
 @pytest.mark.parametrize("said", NO_DATE)
@@ -198,28 +204,29 @@ def far_east() -> Iterator[None]:
 def test_the_zone_of_the_machine_does_not_matter() -> None:
     resolve.cache_clear()
     midnight = datetime(2023, 5, 25, 0, 0, 1, tzinfo=UTC)
-    assert only("I fell yesterday.", on=midnight).valid_from == "2023-05-24"
-    assert only("我昨天摔倒了。", on=midnight).valid_from == "2023-05-24"
+    assert only("I broke my arm yesterday.", on=midnight).valid_from == "2023-05-24"
+    assert only("我昨天辞职了。", on=midnight).valid_from == "2023-05-24"
 
 
-def test_an_event_carries_its_date_as_data() -> None:
-    assert only("I broke my arm last Saturday.").data == {
-        "date": "2023-05-20",
-        "precision": "day",
-        "said_on": "2023-05-25",
-        "phrase": "last Saturday",
-    }
+def test_an_entry_carries_its_date_as_data() -> None:
+    found = only("I broke my arm last Saturday.")
+    assert found.data["date"] == found.valid_from == "2023-05-20"
+    assert found.text == "The user broke their arm (20 May 2023)."
 
 
-def test_an_event_without_a_date_knows_only_when_it_was_said() -> None:
+def test_an_event_without_a_date_has_none() -> None:
     found = only("I broke my arm.")
     assert found.valid_from is None
-    assert found.data == {"said_on": "2023-05-25"}
+    assert "date" not in found.data
 
 
-def test_a_state_that_lasts_is_no_event_and_says_since_when() -> None:
-    found = only("I've played the cello for five years.")
-    assert (found.content_type, found.valid_from) == ("profile", "2018")
+def test_a_state_that_lasts_says_since_when() -> None:
+    found = only("I've been vegan for five years.")
+    assert (found.content_type, found.valid_from, found.text) == (
+        "profile",
+        "2018",
+        "The user is vegan (since 2018).",
+    )
 
 
 def test_a_birthday_is_not_true_only_from_its_day_on() -> None:
@@ -230,8 +237,7 @@ def test_a_birthday_is_not_true_only_from_its_day_on() -> None:
 @pytest.mark.parametrize(
     ("said", "until"),
     [
-        ("I worked at Siemens until 2020.", None),
-        ("I lived in Berlin until March 2023.", None),
+        ("I've been vegan since March 2023.", None),
         ("I live in Rome until 30 June 2027.", "2027-06-30"),
     ],
 )

@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.memory.conversation import Message
-from recollect.memory.facts.stances import takes_back
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.stages import (
     MOST_EVIDENCE,
@@ -19,7 +18,6 @@ from recollect.memory.pipeline.stages import (
     Modification,
     Update,
 )
-from recollect.memory.texts.similarity import say_the_same
 from recollect.memory.times import read_date
 
 from .kit import SAID_ON, excerpt_of, texts
@@ -98,10 +96,9 @@ def test_any_messages_give_well_formed_candidates(said: list[tuple[str, str]]) -
     for candidate in (*found.value.candidates, *mind.value.candidates):
         _check(candidate, roles)
     assert {candidate.content_type for candidate in mind.value.candidates} <= {"mind"}
-    first = [candidate.text for candidate in found.value.candidates if candidate.content_type == "mind"]
-    assert all(map(takes_back, first))
-    places = [decision.candidate for decision in update.value.decisions]
-    assert places == list(range(len(found.value.candidates)))
+    assert "mind" not in {candidate.content_type for candidate in found.value.candidates}
+    assert found.value.mind == mind.value
+    assert update.value.decisions == ()
 
 
 def _check(candidate: Candidate, roles: dict[str, str]) -> None:
@@ -124,20 +121,19 @@ def test_nothing_is_found_twice_and_the_answer_is_always_the_same(said: list[tup
     assert first == again
     for part in (first[0].value.candidates, first[2].value.candidates):
         for place, candidate in enumerate(part):
-            assert not any(say_the_same(candidate.text, other.text) for other in part[:place])
+            assert not any(candidate.text == other.text for other in part[:place])
 
 
 @pytest.mark.proof
 def test_a_message_of_five_million_characters_is_read_in_part() -> None:
-    facts = "".join(f"I bought boat number {number} in Ghent. " for number in range(150_000))
+    facts = "".join(f"I have a cat called Cat{number}. " for number in range(150_000))
     assert len(texts(facts)) == 1000
 
 
 @pytest.mark.proof
 def test_one_endless_sentence_is_read_in_parts() -> None:
-    found = texts("I went home and " * 6_500)
-    assert found
-    assert max(map(len, found)) < 400
+    found = texts("I have a cat called Mo and " * 6_500)
+    assert found == ["The user has a cat called Mo."]
 
 
 def test_a_run_of_letters_without_any_sign_is_not_read() -> None:

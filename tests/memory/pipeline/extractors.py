@@ -117,3 +117,36 @@ class ScriptedExtractor:
 async def hang() -> None:
     """Never come back."""
     await asyncio.Event().wait()
+
+
+class DiaryExtractor:
+    """Learns "I went …" as an event on the day it is said, and anything else as a lasting fact."""
+
+    model = "diary"
+    asks_no_model = True
+
+    async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
+        found = []
+        for message in excerpt.messages:
+            for said in filter(None, message.content.split(". ")):
+                text = said.rstrip(".").removesuffix(" today").replace("I have", "The user has", 1)
+                day = message.created_at.date().isoformat() if said.startswith("I went") else None
+                text = text.replace("I ", "The user ", 1) + (f" on {day}." if day else ".")
+                found.append(
+                    Candidate("event" if day else "profile", text, (message.message_id,), 0.9, valid_from=day)
+                )
+        return Answer(Modification("", tuple(found)))
+
+    async def update(
+        self,
+        excerpt: Excerpt,  # noqa: ARG002
+        candidates: Sequence[Candidate],  # noqa: ARG002
+        known: Sequence[Entry],  # noqa: ARG002
+    ) -> Answer[Update]:
+        return Answer(Update(()))
+
+    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:  # noqa: ARG002
+        return Answer(Mind("", None, ()))
+
+    async def aclose(self) -> None:
+        return

@@ -14,9 +14,9 @@ from typing import Any
 
 import asyncpg  # noqa: F401 - so that no fork has to load it
 from cut_off import cut
+from extractors import DiaryExtractor
 
-import recollect.memory.offline
-import recollect.sql.sqlalchemy.registry
+import recollect.sql.sqlalchemy.registry  # noqa: F401 - so that no fork has to load it
 from recollect.memory.pipeline.execution import Execution
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.store import MemoryStore
@@ -32,12 +32,12 @@ async def main(url: str, number: int) -> None:
 
     Execution._merge_script = merge_until_cut  # type: ignore[method-assign]
     options = RunOptions(lease_seconds=LEASE)
-    async with MemoryStore(url, workers=1, embedder=None, options=options) as store:
+    store = MemoryStore(url, workers=1, embedder=None, options=options, extractor=DiaryExtractor())
+    async with store:
         await store.drain(30)
 
 
 if __name__ == "__main__":
-    assert recollect.memory.offline
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

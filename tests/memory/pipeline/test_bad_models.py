@@ -33,7 +33,7 @@ async def learned(
     """The run, the texts that are known then, and the details of the first stage."""
     server.chat.reply_always(reply)
     async with (
-        OpenAIExtractor(base_url=server.base_url, api_key=server.api_key) as extractor,
+        OpenAIExtractor(base_url=server.base_url, api_key=server.api_key, trust="low") as extractor,
         place.open(workers=1, extractor=extractor, options=OPTIONS) as store,
     ):
         conversation = await store.record_conversation("agent", "user", SAID)

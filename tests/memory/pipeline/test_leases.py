@@ -18,20 +18,31 @@ from .kit import LONGEST, QUICK, SHORT_LEASE, known_texts, record, run_of, when,
 WORKERS = "recollect-memory-workers"
 
 
-async def freeze(seconds: float) -> None:
-    """Stand still as a whole process does that is stopped: no heartbeat either."""
-    threading.Event().wait(seconds)
+class Freeze:
+    """Lets the workers of a store stand still as a process does that is stopped: no heartbeat either."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._has_begun = threading.Event()
+
+    async def __call__(self) -> None:
+        self._has_begun.set()
+        threading.Event().wait(self._seconds)
+
+    async def has_begun(self) -> None:
+        assert await asyncio.to_thread(self._has_begun.wait, LONGEST)
 
 
 @in_event_loop
 async def test_a_slow_call_holds_its_lease(shared_place: Place) -> None:
-    async with working(shared_place, options=SHORT_LEASE) as (store, extractor):
+    options = replace(SHORT_LEASE, lease_seconds=2)
+    async with working(shared_place, options=options) as (store, extractor):
         hold = extractor.hold("update")
         conversation = await record(store, "I went to the zoo")
         await hold.wait()
-        async with working(shared_place, options=SHORT_LEASE) as (other, idle):
+        async with working(shared_place, options=options) as (other, idle):
             other.start()
-            await asyncio.sleep(1.5)  # more than two leases
+            await asyncio.sleep(5)  # more than two leases
             assert idle.calls == []
             hold.go.set()
             await when(store, conversation, status="done")
@@ -41,17 +52,21 @@ async def test_a_slow_call_holds_its_lease(shared_place: Place) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 @in_event_loop
-async def test_a_worker_that_stood_still_writes_nothing_more(shared_place: Place, stage: Stage) -> None:
+async def test_a_worker_that_stood_still_writes_nothing_more(
+    shared_place: Place, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    freeze = Freeze(2.5)
     async with working(shared_place, options=SHORT_LEASE) as (store, frozen):
-        frozen.next(stage, lambda: freeze(2.5))
+        frozen.next(stage, freeze)
         conversation = await record(store, "I went to the zoo")
-        await when(store, conversation, status="running")
+        await freeze.has_begun()
         async with working(shared_place, options=SHORT_LEASE) as (other, extractor):
             other.start()
             await when(store, conversation, status="done")
             taken_over = extractor.calls[0].stage
             assert taken_over == stage, "what was finished is not asked for again"
-            await asyncio.sleep(2)  # until the frozen one has tried
+            while "lease lost" not in caplog.text:  # noqa: ASYNC110 - until the frozen one has tried
+                await asyncio.sleep(0.01)
             (event, mind) = await other.list_entries("agent", "user")
             assert (event.text, mind.text) == ("I went to the zoo", CALM)
             assert {each.run_id for each in (*event.evidence, *mind.evidence)} == {
@@ -64,10 +79,11 @@ async def test_a_worker_that_stood_still_writes_nothing_more(shared_place: Place
 
 @in_event_loop
 async def test_a_worker_whose_lease_was_lost_takes_other_work(file_place: Place) -> None:
+    freeze = Freeze(2)
     async with working(file_place, options=SHORT_LEASE) as (store, frozen):
-        frozen.next("modification", lambda: freeze(2))
+        frozen.next("modification", freeze)
         conversation = await record(store, "I went to the zoo")
-        await when(store, conversation, status="running")
+        await freeze.has_begun()
         async with working(file_place, options=SHORT_LEASE) as (other, _):
             other.start()
             await when(store, conversation, status="done")

@@ -20,7 +20,7 @@ async def _learn(store: MemoryStore, said: str) -> None:
 
 
 async def test_all_statements_of_a_message_are_learned_and_nothing_is_left_out(shared_place: Place) -> None:
-    said = " ".join(f"I own a boat named Kiwi{number}." for number in range(30))
+    said = " ".join(f"I have a cat called Kiwi{number}." for number in range(30))
     async with shared_place.open() as store:
         await _learn(store, f"{said} I am allergic to latex.")
         texts = [entry.text for entry in await store.list_entries("a", "u")]
@@ -47,3 +47,22 @@ async def test_a_run_that_left_sentences_out_counts_them_and_the_coverage_is_not
         coverage = await store.coverage()
         assert coverage == Coverage(partial=1)
         assert coverage.share == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Ich wohne in Berlin und bin gegen Nüsse allergisch", "a language that the rules do not cover"),
+        ("```\nint x = 1;\n```", "nothing but code or pasted text"),
+    ],
+)
+async def test_a_message_that_is_not_read_is_said_in_the_run_and_in_the_coverage(
+    file_place: Place, said: str, reason: str
+) -> None:
+    async with file_place.open() as store:
+        await _learn(store, said)
+        (run,) = await store.list_runs()
+        assert (run.status, run.left_out) == ("done", 1)
+        assert run.error is not None
+        assert reason in run.error
+        assert await store.coverage() == Coverage(partial=1)

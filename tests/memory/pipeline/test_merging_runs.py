@@ -11,6 +11,7 @@ from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
+from .extractors import DiaryExtractor
 from .kit import LONGEST
 
 SCRIPT = Path(__file__).with_name("merging_process.py")
@@ -29,7 +30,7 @@ async def texts_of(store: MemoryStore) -> list[str]:
 
 @in_event_loop
 async def test_a_habit_is_learned_from_repeated_events(place: Place) -> None:
-    async with place.open(workers=1) as store:
+    async with place.open(workers=1, extractor=DiaryExtractor()) as store:
         for day in SUNDAYS:
             await run_on(store, day)
         await store.drain(LONGEST)
@@ -51,7 +52,7 @@ async def test_a_habit_is_learned_from_repeated_events(place: Place) -> None:
 
 @in_event_loop
 async def test_a_rejected_habit_does_not_come_back(place: Place) -> None:
-    async with place.open(workers=1) as store:
+    async with place.open(workers=1, extractor=DiaryExtractor()) as store:
         for day in SUNDAYS:
             await run_on(store, day)
         await store.drain(LONGEST)
@@ -64,7 +65,7 @@ async def test_a_rejected_habit_does_not_come_back(place: Place) -> None:
 
 @in_event_loop
 async def test_a_run_with_nothing_to_merge_has_three_stages(file_place: Place) -> None:
-    async with file_place.open(workers=1) as store:
+    async with file_place.open(workers=1, extractor=DiaryExtractor()) as store:
         await run_on(store, SUNDAYS[0])
         await run_on(store, SUNDAYS[1], "I have a cat. I like tea.")
         await store.drain(LONGEST)
@@ -75,7 +76,7 @@ async def test_a_run_with_nothing_to_merge_has_three_stages(file_place: Place) -
 
 @in_event_loop
 async def test_an_erased_message_takes_the_habit_and_brings_the_events_back(place: Place) -> None:
-    async with place.open(workers=1) as store:
+    async with place.open(workers=1, extractor=DiaryExtractor()) as store:
         for day in SUNDAYS:
             await run_on(store, day)
         await store.drain(LONGEST)
@@ -87,7 +88,7 @@ async def test_an_erased_message_takes_the_habit_and_brings_the_events_back(plac
 
 @in_event_loop
 async def test_what_a_person_wrote_is_never_merged(place: Place) -> None:
-    async with place.open(workers=1) as store:
+    async with place.open(workers=1, extractor=DiaryExtractor()) as store:
         mine = await store.add_entry("agent", "user", "profile", "The user has a dog.")
         await run_on(store, SUNDAYS[0], "I have a dog named Rex.")
         await store.drain(LONGEST)
@@ -98,7 +99,7 @@ async def test_what_a_person_wrote_is_never_merged(place: Place) -> None:
 
 @in_event_loop
 async def test_an_entry_goes_into_one_that_says_more(place: Place) -> None:
-    async with place.open(workers=1) as store:
+    async with place.open(workers=1, extractor=DiaryExtractor()) as store:
         await run_on(store, SUNDAYS[0], "I have a dog.")
         await run_on(store, SUNDAYS[1], "I have a dog named Rex.")
         await store.drain(LONGEST)

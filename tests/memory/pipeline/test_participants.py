@@ -33,6 +33,39 @@ async def test_what_others_and_tools_say_is_not_learned_about_the_user(file_plac
     assert not {word for word in ("Oslo", "peanuts", "dentist", "Rome") if word in told}
 
 
+@in_event_loop
+async def test_a_single_name_is_the_display_name_of_the_user(shared_place: Place) -> None:
+    said: list[dict[str, Any]] = [
+        {"role": "user", "name": "Ada Lovelace", "content": "I live in Lisbon."},
+        {"role": "assistant", "name": "Bot", "content": "Noted."},
+        {"role": "user", "name": "ada lovelace", "content": "I have a cat named Pixel."},
+    ]
+    async with shared_place.open(workers=1) as store:
+        await store.record_conversation("agent", "u-123", said)
+        await store.drain(60)
+        told = " ".join(entry.text for entry in await store.list_entries("agent", "u-123"))
+    assert "Lisbon" in told
+    assert "Pixel" in told
+
+
+@in_event_loop
+async def test_several_names_are_several_people_in_the_whole_conversation(shared_place: Place) -> None:
+    """The second run reads too few messages to see the first speaker."""
+    async with shared_place.open(workers=1) as store:
+        first = {"role": "user", "name": "ada", "content": "I live in Lisbon."}
+        conversation = await store.record_conversation("agent", "ada", [first])
+        await store.drain(60)
+        more = [{"role": "assistant", "content": f"Step {number}."} for number in range(20)]
+        await store.append_messages(conversation.conversation_id, more)
+        await store.drain(60)
+        other = {"role": "user", "name": "Maria", "content": "I live in Oslo."}
+        await store.append_messages(conversation.conversation_id, [other])
+        await store.drain(60)
+        told = " ".join(entry.text for entry in await store.list_entries("agent", "ada"))
+    assert "Lisbon" in told
+    assert "Oslo" not in told
+
+
 def excerpt_of(*said: tuple[str, str | None, str]) -> Excerpt:
     given = [
         {"role": role, "name": name, "content": text, "message_id": f"id-{place}"}

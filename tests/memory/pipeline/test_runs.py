@@ -41,13 +41,15 @@ async def test_a_conversation_tells_what_its_run_came_to(place: Place) -> None:
     assert stored is not None
     result = stored.pipeline_result
     assert result is not None
-    usage = {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11}
+    first_two = {"prompt_tokens": 3 + 5, "completion_tokens": 4 + 6, "total_tokens": 7 + 11}
+    last = {"prompt_tokens": 7, "completion_tokens": 8, "total_tokens": 15}
     assert result["modification_result"] == "what is new"
     assert result["update_result"]["profile_updated"] is True
     assert result["update_result"]["raw_llm_response"] == "raw update"
-    assert result["update_result"]["metadata"]["llm_usage"] == usage
+    assert result["update_result"]["metadata"]["llm_usage"] == first_two
     assert result["mind_result"]["insights"] == "calm"
     assert result["mind_result"]["confidence_score"] == 0.5
+    assert result["mind_result"]["metadata"]["llm_usage"] == last
     metadata = result["pipeline_metadata"]
     assert (metadata["conversation_length"], metadata["llm_model"]) == (1, "scripted")
     assert metadata["profile_updated"] is True

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 import pytest
 
 from recollect.errors import UnusableAnswerError
+from recollect.memory.conversation import Conversation
 from recollect.memory.run import Coverage
+from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -27,6 +30,20 @@ class Purse:
 
     async def spent(self, tenant: str, tokens: int) -> None:
         self.spent_by[tenant] += tokens
+
+
+class WatchfulPurse(Purse):
+    """Notes the state of the run at each count."""
+
+    def __init__(self, store: MemoryStore, conversation: Conversation) -> None:
+        super().__init__()
+        self.states: list[tuple[str, int]] = []
+        self._run = partial(run_of, store, conversation)
+
+    async def spent(self, tenant: str, tokens: int) -> None:
+        run = await self._run()
+        self.states.append((run.status, len(run.failures)))
+        await super().spent(tenant, tokens)
 
 
 class BrokenPurse:
@@ -66,6 +83,20 @@ async def test_the_tokens_of_a_call_that_failed_are_told_too(file_place: Place) 
         conversation = await record(store, "I sail")
         await failed_once(store, conversation)
         await store.drain(20)
+        assert purse.spent_by == {"default": 33 + 111}
+
+
+@in_event_loop
+async def test_tokens_are_counted_before_the_run_is_seen_to_end_or_to_fail(file_place: Place) -> None:
+    failure = UnusableAnswerError("no sense", "raw")
+    failure.prompt_tokens, failure.completion_tokens = 100, 11
+    async with file_place.open(workers=0) as store:
+        conversation = await record(store, "I sail")
+        purse = WatchfulPurse(store, conversation)
+        async with working(file_place, meter=purse) as (learning, extractor):
+            extractor.next("mind", failure)
+            await learning.drain(20)
+        assert purse.states == [("running", 0), ("running", 0), ("running", 0), ("running", 1)]
         assert purse.spent_by == {"default": 33 + 111}
 
 

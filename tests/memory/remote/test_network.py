@@ -209,7 +209,7 @@ async def test_a_stream_that_leads_elsewhere_is_an_error_and_not_empty() -> None
 @in_event_loop
 async def test_an_export_that_breaks_off_is_an_error() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n"
-    handle, _ = answering(head + b'{"format": "recollect.user/1"}\n')
+    handle, _ = answering(head + b'{"format": "recollect.user/2"}\n')
     async with listening(handle) as url, RemoteMemoryStore(url) as store:
         with pytest.raises(ConnectionLostError):
             await store.export_user("ada")

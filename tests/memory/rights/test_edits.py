@@ -39,7 +39,7 @@ async def test_an_edit_that_is_said_later_has_the_message_as_evidence_too(somewh
         assert why is not None
         assert [quote.content for quote in why.evidence] == ["home: lives in Lima"]
         assert why.edit is not None
-        assert why.edit.edited_by is None
+        assert why.edit.edited_by == "library"
 
 
 async def test_an_edit_goes_when_the_messages_of_what_it_edits_are_erased(somewhere: Somewhere) -> None:

@@ -304,14 +304,19 @@ def test_the_command_searches_what_was_learned(data: str, capsys: pytest.Capture
     assert told["collections"]["collection"]["kinds"]["pet"]["recall@20"] == 1.0
 
 
-def test_the_command_prints_two_tables(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_tables(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "--no-names", "--embedder", "none", "--limit-samples", "1", "--questions", "1") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Search of messages, without names, embedder none"
-    assert lines[2].split()[:6] == ["collection", "kind", "questions", "R@5", "R@10", "R@20"]
-    assert lines[3].split()[:4] == ["collection", "all", "1", "1.000"]
-    assert lines[5].startswith("Questions without an answer")
-    assert lines[7].split()[:3] == ["collection", "0", "-"]
+    head, *tables = [part.splitlines() for part in capsys.readouterr().out.split("\n\n")]
+    blocks, quality, cuts, reliability = tables
+    assert head == ["Search of messages, without names, embedder none"]
+    assert blocks[0] == "What the block of recall shows, at 500 tokens"
+    assert blocks[1].split()[:4] == ["collection", "evidence", "tokens", "empty"]
+    assert blocks[2].split()[:2] == ["collection", "1.000"]
+    assert quality[0].split()[:6] == ["collection", "kind", "questions", "R@5", "R@10", "R@20"]
+    assert quality[1].split()[:4] == ["collection", "all", "1", "1.000"]
+    assert cuts[0].startswith("Questions without an answer")
+    assert cuts[2].split()[:3] == ["collection", "0", "-"]
+    assert reliability[0] == "The chance of a hit as stated, and the share that is relevant"
 
 
 def test_the_command_leaves_nothing_in_a_file(

@@ -89,8 +89,9 @@ def test_the_question_in_a_long_text_is_what_is_asked(text: str) -> None:
     assert len(text) > 3000
     query = understand(text)
     assert query.embedding_text == QUESTION
-    assert query.terms[:3] == ("tram", "goe", "belem")
-    assert "migrat" in query.terms
+    assert query.terms == ("tram", "goe", "belem")
+    assert "migrat" in query.further
+    assert query.context == " ".join(text[-LONGEST:].split())
 
 
 def test_a_long_text_without_a_question_asks_with_its_last_sentences() -> None:

@@ -11,7 +11,14 @@ from recollect.memory.search.embedders import LocalEmbedder
 from recollect.memory.search.passages import split
 from recollect.memory.search.ranking import PARTS, named_role
 from recollect.memory.search.records import ROLE_NUMBERS, Place, decode, make_record
-from recollect.memory.search.relevance import DEFAULT_CUT, Calibration, Signs, hit_chances, log_odds
+from recollect.memory.search.relevance import (
+    DEFAULT_CUT,
+    Calibration,
+    HitSigns,
+    Signs,
+    hit_chances,
+    log_odds,
+)
 
 from .conversations import turns
 
@@ -99,9 +106,18 @@ def test_what_a_corpus_lacks_lowers_its_relevance_and_what_it_has_raises_it() ->
 
 
 def test_a_hit_that_is_further_behind_is_less_likely() -> None:
-    chances = hit_chances(np.array([0.0, 0.05, 0.2, 1.0, 3.0]), 1.0, 100, Calibration())
+    behind = np.array([0.0, 0.05, 0.2, 1.0, 3.0])
+    same = np.full(len(behind), 0.3)
+    chances = hit_chances(HitSigns(behind, same, same), 1.0, 100, Calibration())
     assert chances == sorted(chances, reverse=True)
-    assert len(set(chances)) == len(chances)
+    assert len(set(chances)) > 3
+
+
+def test_the_chance_of_a_hit_uses_the_whole_range() -> None:
+    sure = HitSigns(np.array([0.0, 0.5]), np.array([0.9, 0.1]), np.array([0.9, 0.2]))
+    high, low = hit_chances(sure, 4.0, 1000, Calibration())
+    assert high > 0.8
+    assert low < 0.1
 
 
 # --- who is meant ---

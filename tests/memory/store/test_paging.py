@@ -170,9 +170,9 @@ async def test_a_page_takes_the_same_few_queries_however_long_it_is(file_place: 
             assert len(await store.list_conversations(limit=12)) == 12
             assert len(queries) == 2
             assert len(await store.list_runs(limit=12)) == 12
-            assert len(queries) == 5
+            assert len(queries) == 6
             assert len(await store.list_memories(limit=12)) == 12
-            assert len(queries) == 7
+            assert len(queries) == 8
 
 
 PAGES: list[tuple[str, tuple[Any, ...]]] = [

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from recollect import CallableEmbedder, LocalEmbedder
+from recollect.memory.block import Block, Line
 from recollect.memory.conversation import Message
 from recollect.memory.entry import Entry, Evidence
-from recollect.memory.hits import MemoryHit, TurnHit, TurnSearch
-from recollect.memory.store.recalling import Cut, choose
+from recollect.memory.hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
+from recollect.memory.store.recalling import Cut, Found, build_block, relevance_of, shorten
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -89,24 +90,60 @@ async def test_a_cut_that_is_no_chance_is_refused(
                 await search("tram", AGENT, USER, **{name: given})
 
 
-# --- the choice ---
+# --- the block ---
+
+LATER = NOON + timedelta(days=400)
+FORMER = "Where did she live before?"
 
 
-def test_a_message_that_an_entry_was_learned_from_is_left_out() -> None:
-    known = entry("Ghent", evidence=(Evidence("c1", "learned", "run"),))
-    same_id_elsewhere = replace(turn("learned"), conversation_id="c2")
-    chosen = choose(ONE, [known], [turn("learned"), same_id_elsewhere, turn("other")])
-    assert names(chosen.entries) == ["Ghent"]
-    assert [(hit.conversation_id, hit.message.message_id) for hit in chosen.turns] == [
-        ("c2", "learned"),
-        ("c1", "other"),
+def block(query: str = ONE, *, budget: int = 1000, **found: Any) -> Block:
+    return build_block(query, Found(**found), now=NOON + timedelta(days=30), budget=budget)
+
+
+def ids(lines: tuple[Line, ...]) -> list[str]:
+    return [line.id for line in lines]
+
+
+def said(name: str, content: str, score: float = 0.5, hours: int = 0) -> TurnHit:
+    return turn(name, score, content, hours=hours)
+
+
+def test_a_line_has_its_kind_id_time_score_reason_and_messages() -> None:
+    known = entry("Ghent", 0.8, said_at=NOON, evidence=(Evidence("c1", "m1", "run"),))
+    built = block(entries=[known], turns=[turn("m2", 0.4)])
+    assert built.lines == (
+        Line(
+            "fact", "Ghent", "7 May 2026: The user sees Ghent.", NOON, 0.8, "relevant", None, (("c1", "m1"),)
+        ),
+        Line("quote", "m2", '7 May 2026, user: "I see m2."', NOON, 0.4, "relevant", "c1", (("c1", "m2"),)),
+    )
+    assert (built.facts, built.quotes, built.wishes) == (built.lines[:1], built.lines[1:], ())
+
+
+def test_the_text_says_what_now_is_and_gives_every_line_its_date() -> None:
+    text = block(entries=[entry("Ghent", said_at=NOON)], turns=[turn("m2", 0.4, hours=24)]).render().text
+    assert "Now it is Saturday, 6 June 2026." in text
+    assert "> - 7 May 2026: The user sees Ghent." in text
+    assert '> - 8 May 2026, user: "I see m2."' in text
+
+
+def test_of_a_fact_and_its_message_the_one_that_says_more_is_shown_with_the_score_of_the_message() -> None:
+    known = entry("Ghent", 0.4, evidence=(Evidence("c1", "learned", "run"),))
+    elsewhere = replace(turn("learned", 0.3), conversation_id="c2")
+    built = block(entries=[known], turns=[turn("learned", 0.5), elsewhere])
+    assert [(line.conversation_id, line.id, line.score) for line in built.lines] == [
+        (None, "Ghent", 0.5),
+        ("c2", "learned", 0.3),
     ]
+    more = turn("learned", 0.2, "I see Ghent on Sundays, since Saturdays do not work for my son any more.")
+    built = block(entries=[known], turns=[more])
+    assert [(line.id, line.score) for line in built.lines] == [("learned", 0.2)]
 
 
-def test_a_message_with_the_words_of_an_entry_is_left_out() -> None:
-    chosen = choose(ONE, [entry("Ghent")], [turn("again", content="The user sees Ghent.")])
-    assert chosen.turns == ()
-    assert chosen.lines == ("The user sees Ghent.",)
+@pytest.mark.parametrize("content", ["OK.", "Nice!", "哈哈。"])
+def test_a_message_that_says_nothing_is_left_out(content: str) -> None:
+    assert block(turns=[said("m", content)]).lines == ()
+    assert ids(block(turns=[said("m", "77 kilos.")]).lines) == ["m"]
 
 
 def test_of_a_slot_only_the_newest_entry_stays() -> None:
@@ -115,28 +152,45 @@ def test_of_a_slot_only_the_newest_entry_stays() -> None:
     other = entry("Lisbon", 0.4, slot="work")
     elsewhere = entry("Porto", 0.3, slot="home")
     elsewhere = replace(elsewhere, entry=replace(elsewhere.entry, memory_id="another"))
-    assert names(choose(ONE, [old, new, other, elsewhere], []).entries) == ["Bruges", "Lisbon", "Porto"]
-    assert names(choose(ONE, [entry("a"), entry("b")], []).entries) == ["a", "b"]
+    texts = {"Ghent": "x in Ghent", "Bruges": "y in Bruges", "Lisbon": "z", "Porto": "w"}
+    hits = [
+        replace(hit, entry=replace(hit.entry, text=texts[hit.entry.content_id]))
+        for hit in (old, new, other, elsewhere)
+    ]
+    assert ids(block(entries=hits).lines) == ["Bruges", "Lisbon", "Porto"]
 
 
-def test_hits_far_below_the_best_one_are_left_out() -> None:
-    chosen = choose(ONE, [entry("a", 0.9), entry("b", 0.05)], [turn("c", 0.5), turn("d", 0.04)])
-    assert (names(chosen.entries), names(chosen.turns)) == (["a"], ["c"])
+def test_hits_with_hardly_a_chance_are_left_out_however_good_the_best_one_is() -> None:
+    built = block(entries=[entry("a", 0.99), entry("b", 0.004)], turns=[turn("c", 0.03), turn("d", 0.004)])
+    assert ids(built.lines) == ["a", "c"]
+
+
+def test_the_best_hits_come_first_until_the_budget_is_full() -> None:
+    hits = [
+        turn(f"m{number}", 0.9 - number / 100, f"Message {number} about the tram and its long way.")
+        for number in range(30)
+    ]
+    small, large = block(turns=hits, budget=200), block(turns=hits, budget=500)
+    assert ids(large.lines) == [f"m{number}" for number in range(len(large.lines))]
+    assert ids(small.lines) == ids(large.lines)[: len(small.lines)]
+    assert 2 < len(small.lines) < len(large.lines) < 30
+    assert small.render(budget=200).text.count("Message") == len(small.lines)
 
 
 def test_several_things_come_in_the_order_of_time_and_one_thing_by_its_rank() -> None:
     known = [
-        entry("third", said_at=NOON),
-        entry("first", valid_from="2024-02"),
-        entry("fourth", learned_at=NOON + timedelta(days=1)),
-        entry("second", valid_from="2025"),
+        entry("third", 0.9, said_at=NOON),
+        entry("first", 0.8, valid_from="2024-02"),
+        entry("fourth", 0.7, learned_at=NOON + timedelta(days=1)),
+        entry("second", 0.6, valid_from="2025"),
     ]
-    said = [turn("late", hours=5), turn("early", hours=1)]
-    several, one = choose(SEVERAL, known, said), choose(ONE, known, said)
-    assert names(several.entries) == ["first", "second", "third", "fourth"]
-    assert names(several.turns) == ["early", "late"]
-    assert names(one.entries) == ["third", "first", "fourth", "second"]
-    assert names(one.turns) == ["late", "early"]
+    known = [
+        replace(hit, entry=replace(hit.entry, text=f"{hit.entry.content_id} town was seen")) for hit in known
+    ]
+    quoted = [turn("late", 0.5, "We went by boat.", hours=5), turn("early", 0.4, "We came on foot.", hours=1)]
+    several, one = block(SEVERAL, entries=known, turns=quoted), block(ONE, entries=known, turns=quoted)
+    assert ids(several.lines) == ["first", "second", "third", "early", "late", "fourth"]
+    assert ids(one.lines) == ["third", "first", "fourth", "second", "late", "early"]
 
 
 @pytest.mark.parametrize(
@@ -149,8 +203,146 @@ def test_several_things_come_in_the_order_of_time_and_one_thing_by_its_rank() ->
     ],
 )
 def test_a_long_message_is_quoted_in_part(passage: str, quote: str) -> None:
-    said = turn("m", content="One. Two. Three.", passage=passage)
-    assert choose(ONE, [], [said]).lines == (f"7 May 2026, user: {quote}",)
+    hit = turn("m", content="One. Two. Three.", passage=passage)
+    (line,) = block(turns=[hit]).lines
+    assert line.text == f"7 May 2026, user: {quote}"
+
+
+def test_a_long_passage_gives_the_sentences_that_are_nearest_to_the_question() -> None:
+    filler = "Nothing happened on that day at all. " * 8
+    text = f"{filler}The cello is in the attic. It is dusty. {filler}".strip()
+    short = shorten(text, "Where is the cello?", 20)
+    assert short.startswith("The cello is in the attic. It is dusty.")
+    assert len(short) <= 80
+    assert short in text
+    assert shorten("猫睡了。" * 40 + "大提琴在阁楼上。", "大提琴在哪里？", 12).endswith("大提琴在阁楼上。")
+    assert shorten("word " * 100, "word", 10) == ("word " * 8).strip()
+
+
+# --- the newest first ---
+
+
+def test_of_two_messages_that_say_something_else_of_the_same_thing_the_newest_is_shown() -> None:
+    hits = [said("old", "My rent is 950 euros.", 0.9), said("new", "My rent is 610 euros.", 0.4, hours=9)]
+    built = block("How much is my rent?", turns=hits)
+    assert [(line.id, line.score) for line in built.lines] == [("new", 0.9)]
+
+
+def test_what_another_person_says_of_a_thing_of_their_own_is_no_newer_value() -> None:
+    maria, bo = said("old", "My rent is 950 euros.", 0.9), said("new", "My rent is 610 euros.", 0.4, hours=9)
+    hits = [
+        replace(hit, message=replace(hit.message, name=name)) for hit, name in ((maria, "Maria"), (bo, "Bo"))
+    ]
+    assert ids(block("How much is the rent?", turns=hits).lines) == ["old", "new"]
+    both = [replace(hit, message=replace(hit.message, name="Bo")) for hit in hits]
+    assert ids(block("How much is the rent?", turns=both).lines) == ["new"]
+
+
+def test_a_question_about_the_past_also_gets_the_older_value_marked_as_earlier() -> None:
+    hits = [said("old", "I live in Leeds.", 0.9), said("new", "I live in York.", 0.4, hours=9)]
+    first, second = block(FORMER, turns=hits).lines
+    assert (first.id, first.reason) == ("new", "relevant")
+    assert (second.id, second.reason) == ("old", "earlier")
+    assert second.text == 'earlier, on 7 May 2026, user: "I live in Leeds."'
+
+
+def test_a_newer_message_beats_an_entry_that_it_contradicts() -> None:
+    known = entry("Leeds", 0.9, said_at=NOON)
+    known = replace(known, entry=replace(known.entry, text="I live in Leeds."))
+    built = block(entries=[known], turns=[said("new", "I live in York.", 0.3, hours=9)])
+    assert ids(built.lines) == ["new"]
+
+
+def test_in_one_conversation_the_later_message_is_the_newer_one() -> None:
+    hits = [said("old", "我的生日是五月三日。", 0.9), said("new", "我的生日是六月九日。", 0.4)]
+    hits[1] = replace(hits[1], message=replace(hits[1].message, message_index=7))
+    assert ids(block("我的生日是哪天？", turns=hits).lines) == ["new"]
+
+
+def test_a_message_whose_entry_was_superseded_is_left_out_unless_the_past_is_asked_for() -> None:
+    hits = [turn("gone", 0.9), turn("other", 0.5)]
+    assert ids(block(turns=hits, outdated={("c1", "gone")}).lines) == ["other"]
+    past = block(FORMER, turns=hits, outdated={("c1", "gone")}).lines
+    assert [(line.id, line.reason) for line in past] == [("gone", "earlier"), ("other", "relevant")]
+
+
+def test_an_entry_that_held_earlier_says_until_when() -> None:
+    hit = entry("Leeds", 0.9, said_at=NOON, valid_from="2024-03", retired_at=LATER)
+    (line,) = block(FORMER, entries=[hit]).lines
+    assert line.text == "earlier, on 7 May 2026: The user sees Leeds. (since 2024-03, until 2027-06-11)"
+    assert line.reason == "earlier"
+
+
+def test_what_a_later_line_ends_is_left_out_unless_the_past_is_asked_for() -> None:
+    hits = [
+        said("old", "I take metoprolol for my blood pressure.", 0.9),
+        said("new", "The doctor took me off the metoprolol.", 0.2, hours=900),
+        said("other", "I take the tram to the clinic.", 0.1),
+    ]
+    assert ids(block("Which medicine do I take?", turns=hits).lines) == ["new", "other"]
+    past = block("Which medicine did I take before?", turns=hits).lines
+    assert [(line.id, line.reason) for line in past] == [
+        ("old", "earlier"),
+        ("new", "relevant"),
+        ("other", "relevant"),
+    ]
+
+
+def test_a_message_that_was_corrected_at_once_never_stands_alone() -> None:
+    hits = [said("m1", "The dentist appointment is on the 5th.", 0.9), said("m3", "No wait, the 6th.", 0.02)]
+    hits[1] = replace(hits[1], message=replace(hits[1].message, message_index=2))
+    (first,) = block("When is the dentist?", turns=hits).lines
+    assert first.text.endswith('is on the 5th." Then corrected: "No wait, the 6th."')
+    assert first.messages == (("c1", "m1"), ("c1", "m3"))
+
+
+# --- wishes ---
+
+
+def wish(number: int) -> MemoryHit:
+    given = entry(f"w{number}", 0.0)
+    return replace(given, entry=replace(given.entry, content_type="instruction", text=f"Wish {number}."))
+
+
+def test_the_newest_wishes_are_in_every_block_and_others_only_if_they_are_relevant() -> None:
+    hits = [wish(number) for number in range(6)]
+    found = [replace(hits[4], score=0.5)]
+    built = block(wishes=[hit.entry for hit in hits], entries=found)
+    assert ids(built.wishes) == ["w0", "w1", "w2", "w4"]
+    assert built.lines == built.wishes
+    assert ids(block(wishes=[hit.entry for hit in hits]).lines) == ["w0", "w1", "w2"]
+
+
+# --- relevance ---
+
+
+@pytest.mark.parametrize(
+    ("known", "quoted", "least", "most"),
+    [
+        (0.9, 0.9, 0.89, 0.91),
+        (0.05, 0.9, 0.6, 0.8),
+        (0.05, 0.6, 0.4, 0.45),
+        (0.9, 0.05, 0.1, 0.25),
+        (None, 0.7, 0.69, 0.71),
+        (0.7, None, 0.69, 0.71),
+        (None, None, 0, 0),
+    ],
+)
+def test_messages_count_more_than_entries_and_a_search_without_hits_does_not_count(
+    known: float | None, quoted: float | None, least: float, most: float
+) -> None:
+    learned = entry("a", evidence=(Evidence("c1", "m", "run"),))
+    entries = MemorySearch(() if known is None else (learned,), (), known or 0.0)
+    turns = TurnSearch(() if quoted is None else (turn("m"),), (), quoted or 0.0)
+    assert least <= relevance_of(entries, turns) <= most
+
+
+@pytest.mark.parametrize(("known", "quoted", "both"), [(0.9, 0.05, 0.9), (0.05, 0.05, 0.05)])
+def test_messages_do_not_count_against_an_entry_that_was_written(
+    known: float, quoted: float, both: float
+) -> None:
+    entries = MemorySearch((entry("a"),), (), known)
+    assert relevance_of(entries, TurnSearch((turn("m"),), (), quoted)) == pytest.approx(both)
 
 
 # --- recall ---
@@ -168,9 +360,23 @@ async def test_a_block_is_empty_if_there_is_nothing_to_say(file_place: Place) ->
             assert (await store.recall(question, AGENT, USER, min_relevance=0.0)).entries, question
             found = await store.search_memories(question, AGENT, USER)
             assert all(0 <= hit.score <= found.relevance < 0.4 for hit in found.hits), question
+            assert not recalled.is_found
         recalled = await store.recall("Where does she live?", AGENT, USER)
+        assert recalled.is_found
         assert recalled.entries[0].entry.text == NURSE[0]
         assert NURSE[0] in recalled.text
+
+
+@in_event_loop
+async def test_an_entry_that_was_written_is_recalled_whatever_was_said(file_place: Place) -> None:
+    async with file_place.open(embedder=LocalEmbedder()) as store:
+        said = [{"role": "user", "content": "I live in Oslo."}, {"role": "assistant", "content": "Nice."}]
+        await store.record_conversation(AGENT, USER, said)
+        await store.add_entry(AGENT, USER, "profile", "The user has two cats.")
+        await store.embed_pending()
+        recalled = await store.recall("Which pets do I have?", AGENT, USER)
+        assert [hit.entry.text for hit in recalled.entries] == ["The user has two cats."]
+        assert not (await store.recall("How do I sort a list in Python?", AGENT, USER)).is_found
 
 
 @in_event_loop

@@ -1,9 +1,6 @@
 """Search records follow their messages: made once, read in part, and gone with what they were made of."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +9,8 @@ from recollect import MemoryStore
 from recollect.memory.database.schema import MESSAGE_RECORDS
 from recollect.memory.pipeline.record_filler import RecordFiller
 from recollect.memory.store import turn_corpus
-from recollect.migrations import migrate
-from recollect.sql.sqlite.registry import close_all
 from recollect.testing.contract import in_event_loop
 
-from ...migrations.test_migrations import downgrade
-from ...sessions.postgres.database import by
 from ..databases import Place
 from .test_searching import AGENT, EMBEDDER, TURNS, USER, found, tell
 
@@ -204,37 +197,3 @@ async def test_quoted_phrases_are_read_from_the_messages(place: Place) -> None:
         await tell(store, "The green tea is cold.", "Tea that is green, cold and sweet.")
         result = await store.search_conversations('Who said "green tea is cold"?', AGENT, USER)
         assert [hit.parts.get("phrase", 0) > 0 for hit in result.hits] == [True, False]
-
-
-# --- databases of before ---
-
-
-@in_event_loop
-async def test_messages_of_a_file_of_before_are_found_and_get_records(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    async with MemoryStore(path, embedder=None, workers=0) as store:
-        await tell(store, *TURNS)
-    close_all()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"DROP TABLE {MESSAGE_RECORDS.name}")
-        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_message_records'")
-        connection.commit()
-    async with MemoryStore(path, embedder=None, workers=0) as store:
-        assert await found(store, "kitten") == [TURNS[0]]
-        assert await filler(store).step() == len(TURNS)
-        assert await found(store, "kitten") == [TURNS[0]]
-
-
-@in_event_loop
-async def test_messages_of_a_server_of_before_are_found_and_get_records(empty_postgres: str) -> None:
-    url = by("asyncpg", empty_postgres)
-    await migrate(empty_postgres)
-    async with MemoryStore(url, embedder=None, workers=0) as store:
-        await tell(store, *TURNS)
-    await downgrade(empty_postgres, "0015")
-    await migrate(empty_postgres)
-    async with MemoryStore(url, embedder=None, workers=0) as store:
-        assert await made(store) == [False] * len(TURNS)
-        assert await found(store, "kitten") == [TURNS[0]]
-        assert await filler(store).step() == len(TURNS)
-        assert await found(store, "kitten") == [TURNS[0]]

@@ -64,7 +64,7 @@ async def test_an_edited_entry_keeps_its_slot_and_not_its_old_value(place: Place
         await store.drain(20)
         (entry,) = await store.list_entries(AGENT, USER)
         edited = await store.edit_entry(entry.content_id, "The user lives in Paris.")
-        assert (edited.slot, dict(edited.data)) == (entry.slot, {"edited": True})
+        assert (edited.slot, dict(edited.data)) == (entry.slot, {"edited": True, "edited_by": "library"})
         await tell(store, "I live in Berlin.", "2026-05-01T00:00:00Z")
         await store.drain(20)
         assert await homes(store) == ["The user lives in Berlin."]

@@ -148,17 +148,3 @@ def test_estimates_of_quiet_tenants_are_dropped() -> None:
     for tenant in "abac":
         estimates.note(tenant, 7)
     assert (len(estimates), estimates.get("b"), estimates.get("a")) == (2, None, 7)
-
-
-@in_event_loop
-async def test_a_file_of_the_version_before_gets_the_table(tmp_path: Path) -> None:
-    path, before = tmp_path / "service.db", tmp_path / "before.db"
-    async with TokenLedger(path) as ledger:
-        await ledger.add("a", 1)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE token_reservations")
-        undone = "DELETE FROM recollect_migrations WHERE step = 'create_reservations'"
-        assert connection.execute(undone).rowcount == 1
-        connection.execute("VACUUM INTO ?", (str(before),))
-    async with TokenLedger(before) as ledger:
-        await budget_on(ledger).reserve("a")

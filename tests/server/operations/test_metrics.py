@@ -109,8 +109,8 @@ async def test_what_held_up_the_loop_before_it_served_is_forgotten() -> None:
     metrics = Metrics()
     watching = asyncio.create_task(metrics.watch_loop())
     await asyncio.sleep(0)  # it has begun to wait
-    time.sleep(0.2)  # noqa: ASYNC251 - a block is what this is about
+    time.sleep(3)  # noqa: ASYNC251 - a block is what this is about
     metrics.reset_lag()
     await asyncio.sleep(0.05)
-    assert metrics.longest_block < 0.15
+    assert metrics.longest_block < 2
     watching.cancel()

@@ -1,10 +1,12 @@
 """Whether a service lives, whether it is ready, and what it measures, over HTTP."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recollect.migrations import VERSION_TABLE
+from recollect.sql.sqlalchemy.revisions import VERSION_TABLE
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer
 
@@ -36,17 +38,20 @@ async def test_a_service_in_order_is_ready_in_all_its_parts(url: str) -> None:
 @pytest.mark.parametrize(
     ("revision", "status", "told"),
     [
-        ("0001", 503, {"state": "not_ready", "why": "behind"}),
+        (None, 503, {"state": "not_ready", "why": "behind"}),
         # So it is while the instances of an upgrade are replaced one by one.
         ("9999", 200, {"state": "degraded", "why": "ahead"}),
     ],
 )
 @in_event_loop
 async def test_a_database_at_another_revision_is_told(
-    migrated_url: str, revision: str, status: int, told: dict[str, str]
+    migrated_url: str, revision: str | None, status: int, told: dict[str, str]
 ) -> None:
     async with serving(migrated_url) as served:
-        sql(migrated_url, f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'")
+        await served.service.memory.for_tenant("acme").record_conversation("agent", "user", TALK)
+        sql(migrated_url, f"DELETE FROM {VERSION_TABLE}")
+        if revision:
+            sql(migrated_url, f"INSERT INTO {VERSION_TABLE} VALUES ('{revision}')")
         found, _, parts = await _look(served)
         assert (found, parts["schema"], parts["database"]) == (status, told, {"state": "ready"})
 
@@ -72,6 +77,29 @@ async def test_a_database_that_is_gone_is_told_while_the_process_lives(
         assert parts["schema"] == {"state": "not_ready", "why": "database"}
         assert (await served.client.get("/healthz")).json() == {"status": "alive"}
         assert (await _values(served))["recollect_gathering_failed"] == 1
+
+
+@pytest.mark.parametrize("happened", ["deleted", "replaced"])
+@in_event_loop
+async def test_service_whose_file_is_gone_is_not_ready_and_creates_no_empty_one(
+    tmp_path: Path, happened: str
+) -> None:
+    file = tmp_path / "recollect.db"
+    async with serving(str(file)) as served:
+        assert (await _look(served))[0] == 200
+        for each in tmp_path.glob("recollect.db*"):
+            each.unlink()
+        if happened == "replaced":
+            file.touch()
+        await asyncio.sleep(1.1)  # the last result is cached for a second
+        status, state, parts = await _look(served)
+        assert (status, state) == (503, "not_ready")
+        assert parts["database"] == {"state": "not_ready", "why": "file replaced or deleted"}
+        answer = await served.client.get("/v1/conversations", params={"user_id": "ada"})
+        assert answer.status_code == 503
+        assert "was replaced or deleted while the service was running" in answer.json()["detail"]
+        left = [(each.name, each.stat().st_size) for each in tmp_path.glob("recollect.db*")]
+        assert left == ([] if happened == "deleted" else [("recollect.db", 0)])
 
 
 @in_event_loop
@@ -149,3 +177,21 @@ async def test_nobody_needs_a_key_for_these(tmp_path: Any) -> None:
         for path in ("/healthz", "/readyz", "/metrics"):
             assert (await served.client.get(path)).status_code == 200
         assert (await served.client.get("/v1/runs")).status_code == 401
+
+
+@in_event_loop
+async def test_a_file_that_was_replaced_is_not_ready_and_answers_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "recollect.db"
+    async with serving(str(path)) as served:
+        _, text = await served.service.keys.create("default", "admin")
+    for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        file.unlink(missing_ok=True)
+    async with serving(str(path)) as served:  # a service that starts again
+        status, state, parts = await _look(served)
+        assert (status, state) == (503, "not_ready")
+        assert parts["database"] == {"state": "not_ready", "why": "replaced"}
+        own = {"Host": "localhost"}
+        assert (await served.client.get("/v1/whoami", headers=own)).status_code == 401
+        keyed = await served.client.get("/v1/whoami", headers={**own, "Authorization": f"Bearer {text}"})
+        assert (keyed.status_code, keyed.json()["code"]) == (503, "not_ready")
+        assert "lost" not in keyed.json()["detail"]

@@ -1,14 +1,17 @@
 """Which revision a database is at, and what is said about another than the newest."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
 import recollect.migrations
 from recollect.errors import MissingTablesError, SchemaMismatchError, UnreachableError
-from recollect.migrations import VERSION_TABLE, check_revision, current_revision, migrate, newest_revision
+from recollect.migrations import migrate
+from recollect.sql.schema import VERSIONS
+from recollect.sql.sqlalchemy import revisions
+from recollect.sql.sqlalchemy.revisions import check_revision, current_revision
 from recollect.testing.contract import in_event_loop
 
 from ...sessions.postgres.database import sql
@@ -25,27 +28,28 @@ def empty_database(postgres_url: str) -> Iterator[str]:
     sql(postgres_url, f"DROP DATABASE {_NAME} WITH (FORCE)")
 
 
-def test_the_newest_revision_is_that_of_the_last_file() -> None:
-    files = sorted((Path(recollect.migrations.__file__).parent / "versions").glob("[0-9]*.py"))
-    assert re.search(rf'^revision = "{newest_revision()}"', files[-1].read_text("utf-8"), re.M)
+def test_the_revisions_are_the_versions() -> None:
+    folder = ScriptDirectory(str(Path(recollect.migrations.__file__).parent))
+    assert tuple(step.revision for step in folder.walk_revisions())[::-1] == VERSIONS
 
 
 @in_event_loop
-async def test_a_database_without_tables_behind_at_the_newest_and_ahead(empty_database: str) -> None:
+async def test_a_database_without_tables_and_at_the_newest_revision(empty_database: str) -> None:
     assert await current_revision(empty_database) is None
     with pytest.raises(MissingTablesError, match="run `recollect migrate`"):
         await check_revision(empty_database)
-
     await migrate(empty_database)
-    assert await current_revision(empty_database) == newest_revision()
+    assert await current_revision(empty_database) == VERSIONS[-1]
     await check_revision(empty_database)
 
-    sql(empty_database, f"UPDATE {VERSION_TABLE} SET version_num = '0001'")
-    with pytest.raises(SchemaMismatchError, match=r"is at revision 0001, .* run `recollect migrate`"):
-        await check_revision(empty_database)
 
-    sql(empty_database, f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(SchemaMismatchError, match=r"9999, which this version of recollect does not know"):
+@in_event_loop
+async def test_a_database_that_is_behind_names_the_command(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await migrate(empty_database)
+    monkeypatch.setattr(revisions, "VERSIONS", (*VERSIONS, "9.0.0"))
+    with pytest.raises(SchemaMismatchError, match=r"is at revision 0.1.0, .* run `recollect migrate`"):
         await check_revision(empty_database)
 
 

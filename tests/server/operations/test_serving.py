@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -11,14 +12,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import httpx2
 import pytest
 
 from recollect.cli import main
 from recollect.server.access.keys import KeyStore
-from recollect.server.transport.runner import is_loopback
+from recollect.server.settings import Settings
+from recollect.server.transport.listener import is_loopback
+from recollect.server.transport.runner import build_server
+from recollect.testing.contract import in_event_loop
 
 from ...sessions.postgres.database import sql
 from .kit import TALK
@@ -141,10 +145,15 @@ def _wait_until_it_takes_no_more(port: int) -> None:
         (
             ["--host", "0.0.0.0"],
             {},
-            "no API keys configured, so the service cannot listen on 0.0.0.0: create one",
+            "no API keys configured, so the server cannot listen on 0.0.0.0: create one",
         ),
-        (["--host", "::"], {}, "no API keys configured, so the service cannot listen on ::"),
+        (["--host", "::"], {}, "no API keys configured, so the server cannot listen on ::"),
         (["--host", "192.0.2.1"], {"keys": "yes"}, "cannot listen on 192.0.2.1:0: "),
+        (
+            ["--host", "0.0.0.0"],
+            {"keys": "yes", "RECOLLECT_ACCESS__REQUIRE_KEYS": "never"},
+            "access.require_keys is never, so the server cannot listen on 0.0.0.0",
+        ),
         (["--port", "no"], {}, "invalid setting RECOLLECT_SERVER__PORT"),
         (["--config", "none.toml"], {}, "the configuration none.toml cannot be read"),
         (
@@ -183,10 +192,9 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_database_that_was_not_migrated_is_refused_with_what_mends_it(
     migrated_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sql(migrated_url, "UPDATE recollect_schema_version SET version_num = '0004'")
+    sql(migrated_url, "DROP TABLE recollect_schema_version")
     assert main(["serve", "--port", "0", "--url", migrated_url]) == 1
-    assert "at revision 0004" in (told := capsys.readouterr().err)
-    assert "run `recollect migrate`" in told
+    assert "run `recollect migrate`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -205,3 +213,34 @@ def test_a_database_that_was_not_migrated_is_refused_with_what_mends_it(
 )
 def test_only_addresses_of_this_machine_alone_are_loopback(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+@in_event_loop
+async def test_what_will_not_work_is_said_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    place = {"database": {"url": str(tmp_path / "recollect.db")}, "memory": {"workers": 0}}
+
+    async def notes(**given: Any) -> str:
+        server = await build_server(Settings.model_validate({**place, **given}))
+        await server.service.aclose()
+        return capsys.readouterr().out
+
+    assert "No API key for the model" in await notes(chat={"model": "gpt-test"})
+    assert "No API key for the model" not in await notes()
+    local = {"model": "gpt-test", "base_url": "http://127.0.0.1:9/v1"}  # which needs none
+    assert "No API key for the model" not in await notes(chat=local)
+    async with KeyStore(tmp_path / "recollect.db") as keys:
+        await keys.create("default", "admin")
+    assert await notes() == ""
+    for file in tmp_path.glob("recollect.db*"):
+        if file.suffix != ".keys":
+            file.unlink()
+    lost = await notes()
+    assert "it was replaced, or emptied. Requests are refused." in lost
+    command = re.findall("`(.+)`", lost)[0]
+    assert await asyncio.to_thread(main, shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out.startswith("rk_")
+    assert await notes() == ""

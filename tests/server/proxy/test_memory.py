@@ -18,7 +18,7 @@ from .conftest import post, proxy_settings, recorded, remember, settle
 CHAT, RESPONSES, MESSAGES = "/openai/v1/chat/completions", "/openai/v1/responses", "/anthropic/v1/messages"
 COUNT = f"{MESSAGES}/count_tokens"
 QUESTION = "What is my dog called?"
-FACT = "The user's dog is called Rex."
+FACT = "The user has a dog called Rex."
 
 
 def call_to(path: str, text: str = QUESTION, **more: Any) -> dict[str, Any]:
@@ -275,6 +275,17 @@ def test_both_keys_are_sent_side_by_side_and_tenants_are_apart(
         assert (FACT in sent(server)) == (state == "added")
     assert len(recorded(keyed, user, tenant="acme")) == 2
     assert len(recorded(keyed, user, tenant="other")) == 1
+
+
+def test_the_headers_may_have_no_x(keyed: Running, server: ProviderServer, user: str) -> None:
+    remember(keyed, user, "My dog is called Rex.", tenant="acme")
+    server.chat.reply("Rex!")
+    headers = {"Recollect-Key": keyed.make_key("write", "acme"), "Recollect-User": user}
+    answer = post(keyed, CHAT, json=call_to(CHAT), headers=headers)
+    assert (answer.status_code, answer.headers["x-recollect-memory"]) == (200, "added")
+    assert not [name for name in server.requests()[-1].headers if "recollect" in name.lower()]
+    both = post(keyed, CHAT, json=call_to(CHAT), headers={**headers, "X-Recollect-User": "another"})
+    assert both.status_code == 422, "which of them is meant is not known"
 
 
 @pytest.mark.parametrize("header", ["Authorization", "x-api-key"])

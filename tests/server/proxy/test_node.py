@@ -50,7 +50,7 @@ def test_every_call_of_the_node_clients_passes(proxy: Running, server: ProviderS
     assert run_node(proxy, server, user, *expected) == list(expected.values())
     sent = [json.dumps(request.body) for request in server.requests() if user in json.dumps(request.body)]
     assert len(sent) == 11
-    assert all("The user's dog is called Rex." in body for body in sent)
+    assert all("The user has a dog called Rex." in body for body in sent)
     said = {message for talk in recorded(proxy, user) for message in talk}
     assert {("user", "What is my dog called?"), ("assistant", text)} <= said
 

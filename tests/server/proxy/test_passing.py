@@ -160,7 +160,7 @@ def test_a_provider_that_hangs_is_a_502_after_the_timeout(
         502,
         "The model provider did not answer in time.",
     )
-    assert raw.hung_up.wait(10)
+    assert raw.hung_up.wait(60)
 
 
 def test_a_provider_that_hangs_in_the_middle_ends_the_answer_after_the_timeout(
@@ -171,7 +171,7 @@ def test_a_provider_that_hangs_in_the_middle_ends_the_answer_after_the_timeout(
     with running(proxy_settings(tmp_path, raw.url, raw.url, timeout_seconds=0.2)) as proxy:
         with pytest.raises(httpx2.RemoteProtocolError):
             post(proxy, CHAT, json=named)
-        assert raw.hung_up.wait(10)
+        assert raw.hung_up.wait(60)
         assert recorded(proxy, named["user"]) == []
 
 
@@ -202,9 +202,8 @@ def test_a_caller_that_hangs_up_ends_the_call_to_the_provider(
         with httpx2.stream("POST", url, json=named, timeout=30) as passed:
             assert next(passed.iter_raw()) == b"data: {}\n\n"
     else:
-        with pytest.raises(httpx2.ReadTimeout):
-            httpx2.post(url, json=named, timeout=0.3)
-    assert raw.hung_up.wait(10)
+        raw.hang_up_on(url, named)
+    assert raw.hung_up.wait(60)
     assert recorded(raw_proxy, named["user"]) == []
 
 
@@ -216,7 +215,7 @@ def test_a_caller_that_hangs_up_after_the_last_event_has_an_answer(
     raw.answer(stream_head(), chunk(b"data: " + json.dumps(end).encode() + b"\n\n"), never)
     with httpx2.stream("POST", f"{raw_proxy.url}/proxy{CHAT}", json=named, timeout=30) as passed:
         next(passed.iter_raw())
-    assert raw.hung_up.wait(10)
+    assert raw.hung_up.wait(60)
     assert recorded(raw_proxy, named["user"]) == [[("user", "I live in Lisbon."), ("assistant", "Nice.")]]
 
 

@@ -39,6 +39,15 @@ def service_on_postgres(postgres_url: str) -> Iterator[Running]:
     sql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def empty_postgres(postgres_url: str) -> Iterator[str]:
+    """A database of its own on the server, without tables."""
+    name = f"routes_{os.getpid()}_{next(_numbers)}"
+    sql(postgres_url, f"CREATE DATABASE {name}")
+    yield postgres_url.rpartition("/")[0] + f"/{name}"
+    sql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def service(request: pytest.FixtureRequest) -> Running:
     """A service on each kind of database; other tests have left things there."""

@@ -35,6 +35,16 @@ def test_what_spans_users_needs_an_admin(keyed_service: Running, tenant: str) ->
             assert allowed.request(method, path).status_code == 200, path
 
 
+def test_vacuum_needs_an_admin_and_the_receipt_says_what_remains(keyed_service: Running, tenant: str) -> None:
+    key, admin = keyed_service.make_key("write", tenant), keyed_service.make_key("admin", tenant)
+    with keyed_service.client(key) as client, keyed_service.client(admin) as allowed:
+        save(client, "ada")
+        receipt = allowed.delete("/v1/users", params={"user_id": "ada"}).json()
+        assert "backups" in receipt["remains"]
+        assert client.post("/v1/vacuum").status_code == 403
+        assert allowed.post("/v1/vacuum").status_code == 204
+
+
 def test_one_user_can_be_read_without_an_admin(keyed_service: Running, tenant: str) -> None:
     with keyed_service.client(keyed_service.make_key("write", tenant)) as client:
         identifier = save(client, "ada")["conversation_id"]

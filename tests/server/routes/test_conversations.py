@@ -44,6 +44,76 @@ def test_what_is_saved_can_be_read_where_location_says(client: httpx2.Client, us
     assert told["closed_at"] is None
 
 
+def seed_document(user: str) -> dict[str, object]:
+    """The conversation document of the specification, with its result of a pipeline."""
+    return {
+        "conversation_id": f"会话 {user.replace('/', ' ')}",
+        "agent_id": "agent_001",
+        "user_id": user,
+        "session_id": "session_uuid_456",
+        "created_at": "2024-01-01T10:00:00Z",
+        "turn_count": 4,
+        "memory_id": f"mem {user}",
+        "messages": [
+            {
+                "message_id": "msg_uuid_001",
+                "role": "user",
+                "content": "你好，我想了解一下这个项目",
+                "message_index": 0,
+                "created_at": "2024-01-01T10:00:00Z",
+            },
+            {
+                "message_id": "msg_uuid_002",
+                "role": "assistant",
+                "content": "您好！",
+                "message_index": 1,
+                "created_at": "2024-01-01T10:00:10Z",
+            },
+        ],
+        "pipeline_result": {"modification_result": "…", "mind_result": {"confidence_score": 0.8}},
+    }
+
+
+def test_the_document_of_the_specification_can_be_saved(client: httpx2.Client, user: str) -> None:
+    document = seed_document(user)
+    saved = client.post("/v1/conversations", json=document)
+    assert saved.status_code == 201, saved.text
+    read = client.get(saved.headers["Location"]).json()
+    names = ("conversation_id", "agent_id", "user_id", "session_id", "created_at", "memory_id")
+    assert {name: read[name] for name in names} == {name: document[name] for name in names}
+    assert [(each["message_id"], each["message_index"]) for each in read["messages"]] == [
+        ("msg_uuid_001", 0),
+        ("msg_uuid_002", 1),
+    ]
+    assert read["turn_count"] == 2
+    assert read["pipeline_result"] != document["pipeline_result"]
+
+
+def test_a_conversation_can_be_saved_as_it_was_read(
+    client: httpx2.Client, user: str, keyed_service: Running
+) -> None:
+    saved = save(client, user, metadata={"source": "test"}, tags=["a"])
+    where = f"/v1/conversations/{saved['conversation_id']}"
+    read = client.get(where).json()
+    again = client.post("/v1/conversations", json=read)
+    assert again.status_code == 201, again.text
+    assert len(client.get(where).json()["messages"]) == 2
+    with keyed_service.client(keyed_service.make_key("write")) as other:
+        moved = other.post("/v1/conversations", json=read)
+        assert moved.status_code == 201, moved.text
+        copy = other.get(where).json()
+    kept = ("conversation_id", "session_id", "created_at", "memory_id", "metadata", "tags", "messages")
+    assert {name: copy[name] for name in kept} == {name: read[name] for name in kept}
+
+
+def test_indexes_that_contradict_the_order_are_refused(client: httpx2.Client, user: str) -> None:
+    messages = [{**message, "message_index": 1 - place} for place, message in enumerate(LISBON)]
+    body = {"agent_id": "assistant", "user_id": user, "messages": messages}
+    refused = client.post("/v1/conversations", json=body)
+    assert refused.status_code == 422
+    assert "in the order of message_index" in refused.json()["detail"]
+
+
 def test_texts_and_times_come_back_as_they_went_in(client: httpx2.Client, user: str) -> None:
     said = {
         "role": "user",

@@ -4,6 +4,7 @@ import httpx2
 import pytest
 
 from .running import Running
+from .test_chat import wait_until
 from .test_conversations import save
 from .test_memories import write
 
@@ -33,6 +34,17 @@ def test_a_list_of_entries_is_filtered_and_paged(client: httpx2.Client, path: st
     assert texts == ["Event 0.", "Event 1.", "Event 2."]
     assert second["next_cursor"] is None
     assert client.get(path, params={"as_of": "2020-01-01"}).json()["items"] == []
+
+
+def test_entries_of_old_messages_are_known_from_the_time_they_were_said(client: httpx2.Client) -> None:
+    said = {"role": "user", "content": "I am allergic to peanuts.", "created_at": "2026-05-03T12:00:00Z"}
+    owner = {"agent_id": "as-of", "user_id": "ada"}
+    conversation = client.post("/v1/conversations", json={**owner, "messages": [said]}).headers["Location"]
+    wait_until(lambda: client.get(f"{conversation}/runs").json()["items"][0]["status"] == "done")
+    path = f"/v1/memories/{client.get('/v1/memories/of', params=owner).json()['memory_id']}/entries"
+    (known,) = client.get(path, params={"as_of": "2026-07-01"}).json()["items"]
+    assert (known["learned_at"], known["said_at"]) == (said["created_at"], said["created_at"])
+    assert client.get(path, params={"as_of": "2026-05-01"}).json()["items"] == []
 
 
 def test_an_edited_entry_keeps_its_history(client: httpx2.Client, path: str) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from recollect.server.transport.gate import Gate, is_own_host
 from recollect.testing.contract import in_event_loop
 
 from ..operations.test_metrics import values
-from .running import Running
+from .running import Running, running
 from .test_conversations import LISBON
 
 BODY = b'{"query": "x", "agent_id": "a", "user_id": "u"}'
@@ -152,6 +153,63 @@ async def test_bodies_that_arrive_are_counted_by_themselves(tmp_path: Path) -> N
         assert refused.headers["Connection"] == "close", "its body is not read"
         is_sent.set()
         assert (await first).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_requests_that_come_together_are_refused_beyond_the_limit(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """All requests are there before the service reads the first one."""
+    place: dict[str, Any] = {"url": str(tmp_path / "recollect.db")}
+    if kind == "postgres":
+        place = {"url": request.getfixturevalue("empty_postgres"), "create_tables": True}
+    given = {
+        "server": {"max_concurrency": 20},
+        "database": place,
+        "memory": {"workers": 0, "embedder": "none"},
+    }
+    go_on = threading.Event()
+    with running(Settings.model_validate(given)) as service, ExitStack() as opened:
+        with service.client() as client:
+            assert client.get("/v1/whoami").status_code == 200
+        address = urlsplit(service.url)
+        connections = [
+            opened.enter_context(socket.create_connection((address.hostname, address.port), 60))
+            for _ in range(300)
+        ]
+        service.loop.call_soon_threadsafe(go_on.wait, 60)  # the service does nothing until then
+        for connection in connections:
+            connection.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        go_on.set()
+        answers = [read_all(connection) for connection in connections]
+    served = [answer for answer in answers if answer.startswith(b"HTTP/1.1 200 ")]
+    refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503 ")]
+    assert len(served) + len(refused) == 300
+    assert len(served) >= 20
+    assert refused
+    assert all(b"retry-after: 1\r\n" in answer.lower() for answer in refused)
+    assert all(b'"code": "overloaded"' in answer for answer in refused)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@in_event_loop
+async def test_probes_do_not_wait_for_the_requests_before_them(tmp_path: Path) -> None:
+    async with served(tmp_path) as (app, client):
+        assert (await client.get("/v1/whoami")).status_code == 200
+        passing = gate_of(app)._turnstile._passing
+        async with AsyncExitStack() as busy:
+            while not passing.locked():
+                await busy.enter_async_context(passing)
+            waiting = asyncio.create_task(client.get("/v1/whoami"))
+            while not gate_of(app).serving:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+            for probe in ("/healthz", "/readyz", "/metrics"):
+                assert (await client.get(probe)).status_code == 200
+            assert not waiting.done()
+        assert (await waiting).status_code == 200
 
 
 def gate_of(app: FastAPI) -> Gate:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import httpx2
 
+from .running import Running
+
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
@@ -38,6 +40,27 @@ def test_a_wrong_line_is_named_and_the_others_are_imported(client: httpx2.Client
     assert "not valid JSON" in told
     assert "cannot be imported over HTTP" in told
     assert "longer than" in told
+
+
+def test_an_export_as_one_document_is_imported(
+    client: httpx2.Client, user: str, keyed_service: Running
+) -> None:
+    client.post("/v1/import", params={"agent_id": "a"}, content=lines(user, 2), headers=LINES)
+    document = client.get("/v1/users/export", params={"user_id": user})
+    assert document.headers["Content-Type"] == "application/json"
+    with keyed_service.client(keyed_service.make_key("write")) as other:
+        answer = other.post("/v1/import", content=document.content, headers=LINES)
+        assert answer.status_code == 200, answer.text
+        added = answer.json()["added"]
+        assert (added["memories"], added["conversations"], added["messages"]) == (1, 2, 40)
+
+
+def test_a_body_that_is_no_json_lines_is_refused_as_a_whole(client: httpx2.Client, user: str) -> None:
+    document = client.get("/v1/users/export", params={"user_id": user}).json()
+    for body in (json.dumps(document, indent=2), json.dumps([document]), '{"user_id": "ada"}'):
+        answer = client.post("/v1/import", content=body, headers=LINES)
+        assert (answer.status_code, answer.json()["code"]) == (422, "validation_failed"), answer.text
+        assert "line 1" in answer.json()["detail"]
 
 
 def test_another_type_is_refused(client: httpx2.Client) -> None:

@@ -36,6 +36,24 @@ def test_memories_that_are_not_quoted_are_not_used(
     assert known["memories_used"] == str(known["text"]).count("\n> ") > 0
 
 
+def test_an_answer_of_the_offline_agent_is_not_something_said(
+    service: Running, client: httpx2.Client, user: str
+) -> None:
+    said = say(client, user, "I keep a boat called Wanda in Lisbon.")
+    asked = say(client, user, "Where is the boat?")
+    service.learn()
+    for turn in (said, asked):
+        where = f"/v1/conversations/{turn['conversation_id']}"
+        roles = [each["role"] for each in client.get(f"{where}/messages").json()["items"]]
+        assert roles == ["user", "system"]
+        view = client.get(f"{where}/view").json()["items"]
+        assert [item["role"] for item in view] == ["user", "assistant"]
+    body = {"agent_id": "assistant", "user_id": user, "query": "No model is configured. Where is the boat?"}
+    hits = client.post("/v1/conversations/search", json=body).json()["items"]
+    assert hits
+    assert {hit["message"]["role"] for hit in hits} == {"user"}
+
+
 def test_turns_of_a_branch_are_user_turns(client: httpx2.Client, user: str) -> None:
     conversation = say(client, user, "Hello.")["conversation_id"]
     (branch,) = client.get(f"/v1/conversations/{conversation}/branches").json()["items"]

@@ -10,7 +10,7 @@ import pytest
 from recollect.items import ModelUsage
 from recollect.memory.database.access import MemoryDatabase
 from recollect.providers.openai.database.record import TurnRecord
-from recollect.providers.openai.database.turns import ChatTurns
+from recollect.providers.openai.database.turns import ChatTurns, begin_turn
 from recollect.sql.columns import time_to_column
 from recollect.sql.scripts import Script, Statement
 
@@ -30,7 +30,7 @@ async def chat(url: str, tenant: str, conversation: str, *turns: tuple[datetime,
                 *(tenant, conversation, "concierge", "done", None, model, at, at, "question", "answer"),
                 usage=ModelUsage(1, tokens, 1),
             )
-            assert await store.begin(record)
+            assert await store._write(partial(begin_turn, record))
 
 
 async def learn(url: str, conversation: str, at: datetime, model: str) -> None:

@@ -45,6 +45,12 @@ async def session_with(client: openai.AsyncOpenAI, *texts: str) -> OpenAIConvers
     return session
 
 
+async def arrived(server: ProviderServer, pattern: str, number: int = 1) -> None:
+    """Wait until so many requests have reached the server."""
+    while len(server.requests(pattern)) < number:  # noqa: ASYNC110 - the server is in another thread
+        await asyncio.sleep(0.01)
+
+
 # --- errors pass through ---
 
 ERRORS: dict[str, tuple[Fault, type[Exception]]] = {
@@ -115,12 +121,16 @@ async def test_no_server(client: openai.AsyncOpenAI) -> None:
 async def test_a_slow_answer_is_a_timeout_of_the_client(
     server: ProviderServer, hasty_client: openai.AsyncOpenAI
 ) -> None:
-    session = await session_with(hasty_client.copy(timeout=0.05), "a")
+    patient = await session_with(hasty_client, "a")
+    # The connection itself may take long. A late answer is what the client gives up.
+    hasty = hasty_client.copy(timeout=openai.Timeout(60, read=0.05))
+    session = OpenAIConversationsSession(conversation_id=patient.session_id, openai_client=hasty)
     server.fail_next("* **", Delay(0.15), times=3)
     for use in (session.get_items, session.pop_item, lambda: session.add_items([message("b")])):
         with pytest.raises(openai.APITimeoutError):
             await use()
-    await asyncio.sleep(0.2)
+    while len(stored(server, session)) < 2:  # noqa: ASYNC110 - the server is in another thread
+        await asyncio.sleep(0.01)
     assert stored(server, session) == ["a", "b"], "what was sent was done in the end, once"
 
 
@@ -263,7 +273,8 @@ async def test_what_never_reached_a_server_is_sent_again(client: openai.AsyncOpe
     """The session starts to write while no server listens. The server starts during the retries."""
     port = free_port()
     session = OpenAIConversationsSession(
-        conversation_id="conv_1", openai_client=client.copy(base_url=f"http://127.0.0.1:{port}/v1")
+        conversation_id="conv_1",
+        openai_client=client.copy(base_url=f"http://127.0.0.1:{port}/v1", max_retries=50),
     )
     adding = asyncio.create_task(session.add_items([message("a")]))
     await asyncio.sleep(0.1)
@@ -414,8 +425,11 @@ async def test_a_read_that_is_cancelled_stops(server: ProviderServer, client: op
     session = await session_with(client, "a")
     never = threading.Event()
     server.fail_next(LIST, Hold(never))
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(session.get_items(), 0.05)
+    reading = asyncio.create_task(session.get_items())
+    await arrived(server, LIST)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
     assert len(await session.get_items()) == 1
     never.set()
 
@@ -428,8 +442,12 @@ def test_an_event_loop_that_ends_under_a_write_leaves_no_lock_behind(
     server.fail_next(ADD, Hold(never))
 
     async def give_up() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(session.add_items([message("b")]), 0.05)
+        sent = len(server.requests(ADD))
+        writing = asyncio.create_task(session.add_items([message("b")]))
+        await arrived(server, ADD, sent + 1)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
 
     asyncio.run(give_up())
     assert len(asyncio.run(session.get_items())) == 1

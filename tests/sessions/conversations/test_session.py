@@ -299,7 +299,7 @@ sys.modules["agents"] = sys.modules["openai"] = None
 from recollect.sessions.conversations import OpenAIConversationsSession
 OpenAIConversationsSession()
 """
-    assert "OpenAIConversationsSession needs the extra 'openai': pip install 'recollect[openai]'" in (
+    assert "OpenAIConversationsSession needs the extra 'openai': pip install 'recollect-memory[openai]'" in (
         ended(script).stderr
     )
 

@@ -142,7 +142,9 @@ def test_the_extra_is_named_where_it_is_missing() -> None:
         "except recollect.MissingExtraError as error: print(error)"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "EncryptedSession needs the extra 'encrypt': pip install 'recollect[encrypt]'" in ended.stdout
+    assert (
+        "EncryptedSession needs the extra 'encrypt': pip install 'recollect-memory[encrypt]'" in ended.stdout
+    )
 
 
 @in_event_loop

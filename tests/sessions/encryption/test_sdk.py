@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,18 @@ async def test_each_reads_what_the_other_has_written(tmp_path: Path, session_id:
     assert await ours.get_items(limit=3) == await theirs.get_items(limit=3)
     theirs.close()
     await ours.aclose()
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+@in_event_loop
+async def test_the_cipher_is_that_of_the_sdk(cipher: Any) -> None:
+    inner = InMemorySession("s")
+    theirs = SDKEncryptedSession("s", inner, "key")  # type: ignore[arg-type]
+    ours = EncryptedSession("s", inner, ["key", "old"], cipher=cipher)
+    assert theirs.cipher.decrypt(ours.cipher.encrypt(b"words")) == b"words"
+    await theirs.add_items([message("hello")])  # type: ignore[list-item]
+    (envelope,) = await inner.get_items()
+    assert json.loads(ours.cipher.decrypt(envelope["payload"])) == message("hello")
 
 
 @quick

@@ -319,4 +319,4 @@ def test_a_server_needs_an_extra_and_a_file_does_not(name: str) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("0\n")
-    assert "pip install 'recollect[postgres]'" in ended.stdout
+    assert "pip install 'recollect-memory[postgres]'" in ended.stdout

@@ -9,9 +9,6 @@ from recollect.testing.servers.postgres import PostgresServer
 
 from .database import new_tables, sql
 
-# MySQL and MariaDB are tested where one is given; none can be had from a package.
-collect_ignore = [] if "RECOLLECT_TEST_MYSQL_URL" in os.environ else ["test_mysql_contract.py"]
-
 
 @pytest.fixture(scope="session")
 def postgres_url(postgres_url: str) -> Iterator[str]:

@@ -99,22 +99,26 @@ def error_without(module: str, url: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("module", "url", "driver"),
+    ("module", "url", "driver", "extra"),
     [
-        ("asyncpg", "postgresql://h/n", "postgresql+asyncpg"),
-        ("psycopg", "postgresql+psycopg://h/n", "postgresql+psycopg"),
-        ("aiosqlite", "sqlite:///p", "sqlite+aiosqlite"),
+        ("asyncpg", "postgresql://h/n", "postgresql+asyncpg", "postgres"),
+        ("psycopg", "postgresql+psycopg://h/n", "postgresql+psycopg", "postgres"),
+        ("aiosqlite", "sqlite:///p", "sqlite+aiosqlite", "postgres"),
+        ("asyncmy", "mysql://h/n", "mysql+asyncmy", "mysql"),
+        ("asyncmy", "mariadb://h/n", "mariadb+asyncmy", "mysql"),
     ],
 )
-def test_a_driver_of_an_extra_that_is_missing_names_the_extra(module: str, url: str, driver: str) -> None:
+def test_a_driver_of_an_extra_that_is_missing_names_the_extra(
+    module: str, url: str, driver: str, extra: str
+) -> None:
     said = error_without(module, url).strip()
-    needs = f"the driver {driver} needs the extra 'postgres'"
-    assert said == f"MissingExtraError {needs}: pip install 'recollect[postgres]'"
+    needs = f"the driver {driver} needs the extra '{extra}'"
+    assert said == f"MissingExtraError {needs}: pip install 'recollect-memory[{extra}]'"
 
 
 def test_a_driver_of_no_extra_is_named() -> None:
-    said = error_without("asyncmy", "mysql+asyncmy://h/n")
-    assert said == "ValueError mysql+asyncmy is not installed: pip install asyncmy\n"
+    said = error_without("aiomysql", "mysql+aiomysql://h/n")
+    assert said == "ValueError mysql+aiomysql is not installed: pip install aiomysql\n"
 
 
 def test_an_engine_must_be_an_async_one() -> None:

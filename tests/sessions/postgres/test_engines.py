@@ -133,11 +133,11 @@ def test_the_last_session_closes_the_connections_of_other_loops_too(
     async def use_and_stay() -> None:
         await session.get_items()
         used.set()
-        await asyncio.to_thread(closed.wait, 10)
+        await asyncio.to_thread(closed.wait, 60)
 
     thread = threading.Thread(target=lambda: asyncio.run(use_and_stay()))
     thread.start()
-    assert used.wait(10)
+    assert used.wait(60)
     asyncio.run(session.aclose())
     assert nobody_connected()
     closed.set()
@@ -152,8 +152,8 @@ async def test_a_session_that_is_dropped_unclosed_lets_go_of_its_connections(
     await session.add_items([message("a")])
     del session
     gc.collect()
-    await asyncio.sleep(0.2)
-    assert count_connections(postgres_url) == 0
+    while count_connections(postgres_url):  # noqa: ASYNC110 - the server closes them
+        await asyncio.sleep(0.01)
 
 
 @in_event_loop
@@ -163,8 +163,8 @@ async def test_a_session_that_is_released_without_waiting_lets_go_soon(
     session = SQLAlchemySession.from_url("s", url=url, **tables)
     await session.add_items([message("a")])
     session.release()
-    await asyncio.sleep(0.2)
-    assert count_connections(postgres_url) == 0
+    while count_connections(postgres_url):  # noqa: ASYNC110 - the server closes them
+        await asyncio.sleep(0.01)
 
 
 def test_an_unclosed_session_does_not_keep_the_interpreter_from_ending(

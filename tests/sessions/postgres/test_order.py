@@ -46,7 +46,7 @@ async def test_an_append_waits_for_the_one_before_it(postgres_url: str, tables: 
             assert not quick.done()
             assert texts(await session.get_items()) == ["first"], "readers do not wait"
             other = SQLAlchemySession.from_url("other", url=postgres_url, **tables)
-            await asyncio.wait_for(other.add_items([message("at once")]), 5)
+            await asyncio.wait_for(other.add_items([message("at once")]), 60)
             await other.aclose()
             slow.commit()
             await quick

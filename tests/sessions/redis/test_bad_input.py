@@ -174,7 +174,10 @@ def test_a_missing_extra_is_named() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (
-        ended.stdout.count("redis RedisSession needs the extra 'redis': pip install 'recollect[redis]'") == 3
+        ended.stdout.count(
+            "redis RedisSession needs the extra 'redis': pip install 'recollect-memory[redis]'"
+        )
+        == 3
     )
 
 

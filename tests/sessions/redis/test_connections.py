@@ -33,7 +33,7 @@ class Watch:
         return sum(client["name"] == self.name for client in self._client.client_list())
 
     def wait_for(self, number: int) -> None:
-        wait_until(lambda: self.count() == number, f"there are still {self.count()} connections", 5)
+        wait_until(lambda: self.count() == number, f"there are still {self.count()} connections", 30)
 
     def close(self) -> None:
         self._client.close()

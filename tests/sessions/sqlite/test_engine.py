@@ -78,20 +78,6 @@ def test_an_unclosed_session_does_not_keep_the_interpreter_from_ending(path: Pat
 
 
 @in_event_loop
-async def test_a_file_that_is_replaced_is_opened_anew(path: Path) -> None:
-    session = SQLiteSession("s", path)
-    await session.add_items([message("in the old file")])
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
-    later = SQLiteSession("s", path)
-    assert await later.get_items() == []
-    await session.add_items([message("in the new file")])
-    assert texts(await later.get_items()) == ["in the new file"]
-    session.close()
-    later.close()
-
-
-@in_event_loop
 async def test_one_failing_write_does_not_harm_those_that_share_its_commit(path: Path) -> None:
     session = SQLiteSession("s", path)
     await session.add_items([message("first")])

@@ -3,10 +3,8 @@
 import asyncio
 import os
 import shutil
-import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -193,30 +191,6 @@ def test_tables_of_another_shape_are_named_here_too(path: Path, folder_mode: int
 
 
 # --- files that need to be written to before they can be read ---
-
-
-def test_a_file_of_an_older_version_says_what_to_do(path: Path) -> None:
-    async def write() -> None:
-        async with MemoryStore(path, workers=0, embedder=None) as store:
-            await store.list_conversations()
-
-    asyncio.run(write())
-    close_all()
-    with closing(sqlite3.connect(path)) as connection:
-        for (index,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'conversations'"
-            " AND sql IS NOT NULL"
-        ).fetchall():
-            connection.execute(f'DROP INDEX "{index}"')
-        connection.execute("ALTER TABLE conversations DROP COLUMN learn_at")
-        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_quiet_conversations'")
-        connection.commit()
-
-    async def use() -> None:
-        with pytest.raises(ReadOnlyError, match="older version"):
-            await MemoryStore(path, workers=0, embedder=None).list_conversations()
-
-    use_read_only(path, 0o555, use)
 
 
 def test_a_log_that_cannot_be_read_is_not_left_out(path: Path, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from recollect import SchemaMismatchError, SQLiteSession
-from recollect.sessions.sql.schema import MIGRATIONS, session_schema
+from recollect.sessions.sql.schema import session_schema
 from recollect.sessions.sql.tables import Tables
+from recollect.sql.description import create_tables_in_sqlite
 from recollect.sql.sqlite.connection import run_script
 from recollect.sql.sqlite.migrations import is_migrated, migrate
 from recollect.testing.contract import in_event_loop, message, texts
@@ -44,7 +45,7 @@ def schema(sessions: str, messages: str) -> dict[str, Any]:
         },
         f"recollect_{sessions}_metadata": {
             "columns": [
-                ("session_id", "TEXT", False, None, 1),
+                ("session_id", "TEXT", True, None, 1),
                 ("user_id", "TEXT", False, None, 0),
                 ("agent_id", "TEXT", False, None, 0),
                 ("title", "TEXT", False, None, 0),
@@ -64,7 +65,7 @@ def schema(sessions: str, messages: str) -> dict[str, Any]:
         },
         f"recollect_{sessions}_leases": {
             "columns": [
-                ("session_id", "TEXT", False, None, 1),
+                ("session_id", "TEXT", True, None, 1),
                 ("owner", "TEXT", True, None, 0),
                 ("expires_at", "REAL", True, None, 0),
             ],
@@ -157,15 +158,6 @@ def advanced_schema(sessions: str, messages: str) -> dict[str, Any]:
 
 
 SCHEMA = schema("agent_sessions", "agent_messages")
-STEPS = [
-    "create_history",
-    "index_history",
-    "create_metadata",
-    "create_batches",
-    "create_leases",
-    "create_notes",
-    "number_batch_times",
-]
 
 
 @pytest.fixture
@@ -198,25 +190,10 @@ def steps(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return connection.execute("SELECT scope, step FROM recollect_migrations ORDER BY rowid").fetchall()
 
 
-def apply_some(connection: sqlite3.Connection, count: int) -> None:
-    """What an older version, which knew only the first steps, left behind."""
-    tables = Tables()
-    connection.execute(
-        "CREATE TABLE recollect_migrations (scope TEXT NOT NULL, step TEXT NOT NULL,"
-        " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
-    )
-    for step in MIGRATIONS[:count]:
-        run_script(connection, step(tables))
-        connection.execute(
-            "INSERT INTO recollect_migrations VALUES ('agent_sessions/agent_messages', ?, 'long ago')",
-            (step.__name__,),
-        )
-
-
 def test_the_migrations_give_the_schema(connection: sqlite3.Connection) -> None:
     run_script(connection, migrate(session_schema(Tables())))
     assert described(connection) == SCHEMA
-    assert steps(connection) == [("agent_sessions/agent_messages", step) for step in STEPS]
+    assert steps(connection) == [("agent_sessions/agent_messages", "0.1.0")]
 
 
 @pytest.mark.parametrize("names", [(), ("my_sessions", "my_messages")])
@@ -276,18 +253,6 @@ def test_a_step_that_was_recorded_is_not_run_again(connection: sqlite3.Connectio
     assert described(connection)["agent_messages"]["indexes"] == {}
 
 
-@pytest.mark.parametrize("count", range(len(STEPS) + 1))
-def test_a_file_with_some_steps_gets_the_rest(connection: sqlite3.Connection, count: int) -> None:
-    apply_some(connection, count)
-    if count:
-        connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('kept')")
-    run_script(connection, migrate(session_schema(Tables())))
-    assert described(connection) == SCHEMA
-    applied = connection.execute("SELECT step, applied_at = 'long ago' FROM recollect_migrations").fetchall()
-    assert sorted(applied) == sorted((step, number < count) for number, step in enumerate(STEPS))
-    assert connection.execute("SELECT session_id FROM agent_sessions").fetchall() == [("kept",)] * bool(count)
-
-
 def test_tables_that_were_dropped_are_made_again(connection: sqlite3.Connection) -> None:
     run_script(connection, migrate(session_schema(Tables())))
     connection.execute("DROP TABLE agent_messages")
@@ -311,8 +276,7 @@ def test_a_table_of_another_shape_is_left_as_it_is(connection: sqlite3.Connectio
 
 def with_history(connection: sqlite3.Connection, index: str) -> dict[str, list[str]]:
     """The indexes after migrating a file of others that has this index."""
-    for step in MIGRATIONS[:1]:
-        run_script(connection, step(Tables()))
+    run_script(connection, create_tables_in_sqlite(session_schema(Tables()).described()))
     connection.execute(f"CREATE INDEX theirs ON agent_messages ({index})")
     run_script(connection, migrate(session_schema(Tables())))
     indexes: dict[str, list[str]] = described(connection)["agent_messages"]["indexes"]
@@ -337,14 +301,14 @@ def test_another_index_stays_beside_ours(connection: sqlite3.Connection, index: 
 def test_tables_may_have_other_names(connection: sqlite3.Connection) -> None:
     run_script(connection, migrate(session_schema(Tables("chats", "Lines"))))
     assert described(connection) == schema("chats", "Lines")
-    assert steps(connection) == [("chats/Lines", step) for step in STEPS]
+    assert steps(connection) == [("chats/Lines", "0.1.0")]
 
 
 def test_two_pairs_of_tables_stand_side_by_side(connection: sqlite3.Connection) -> None:
     run_script(connection, migrate(session_schema(Tables())))
     run_script(connection, migrate(session_schema(Tables("chats", "lines"))))
     assert described(connection) == {**SCHEMA, **schema("chats", "lines")}
-    assert len(steps(connection)) == 2 * len(STEPS)
+    assert len(steps(connection)) == 2
 
 
 @in_event_loop

@@ -100,8 +100,8 @@ async def test_a_model_that_hangs_is_given_up(server: ProviderServer, provider: 
     never = threading.Event()
     script_of(server, provider).reply_always("A summary.")
     server.fail_next(PATHS[provider], kind(never), times=5)
-    async with summarizer_of(server, provider, timeout=1) as summarize:
-        with pytest.raises(SummaryFailedError, match=r"did not answer within 1 s|APITimeoutError"):
+    async with summarizer_of(server, provider, timeout=4) as summarize:
+        with pytest.raises(SummaryFailedError, match=r"did not answer within 4 s|APITimeoutError"):
             await summarize(asked(turns(1)))
         never.set()
         server.reset()

@@ -1,4 +1,4 @@
-"""The last part of the demo: the entries learned about the user, each with its evidence."""
+"""The last part of the demo: what was learned about the user, and what an agent is given for a question."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from ...memory.store import MemoryStore
 from ...sessions.history import items_to_messages
 
 _AGENT, _USER = "assistant", "ada"
-_QUESTION = "Does she have a hobby, such as ceramics?"
+_QUESTION = "What hobby did I take up?"
 _PATIENCE = 60.0  # seconds
 _ROLES = ("user", "assistant")
 
 
 async def show_learned(path: Path, items: list[Item]) -> None:
-    """Record the items of a session as a conversation, learn from it, and print the entries."""
+    """Record the items of a session as a conversation, learn from it, and print the entries and a recall."""
     said = [
         {"role": message["role"], "content": message["content"]}
         for message in items_to_messages(items)
@@ -26,16 +26,15 @@ async def show_learned(path: Path, items: list[Item]) -> None:
         await store.drain(_PATIENCE)
         entries = await store.list_entries(_AGENT, _USER)
         await store.embed_pending()
-        found = await store.search_memories(_QUESTION, _AGENT, _USER, limit=1)
+        recalled = await store.recall(_QUESTION, _AGENT, _USER)
     print("\nLearned about the user, by rules and without a model; each line with its evidence:")
     for entry in entries:
         print(f"  {entry.content_type:>7}  {entry.text}")
         for quote in _quotes(entry, conversation):
             print(f'           because they said: "{quote}"')
-    print(f'\nFor "{_QUESTION}" search finds, with the parts of the score:')
-    for hit in found.hits:
-        parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
-        print(f"  {hit.entry.text}\n           {hit.score:.2f} = {parts}")
+    print(f'\nAsked "{_QUESTION}", an agent is given these lines, each with the chance that it helps:')
+    for line in recalled.lines:
+        print(f"  {line.score:7.2f}  {line.text}")
 
 
 def _quotes(entry: Entry, conversation: Conversation) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -36,6 +36,7 @@ EXTRAS = {
     "langgraph": ("langgraph", "langgraph"),
     "llama-index": ("llama_index.core", "llama-index-core"),
     "mcp": ("mcp", "mcp"),
+    "mysql": ("asyncmy", "asyncmy"),
     "onnx": ("onnxruntime", "onnxruntime"),
     "openai": ("openai", "openai"),
     "otel": ("opentelemetry.sdk", "opentelemetry-sdk"),
@@ -46,13 +47,14 @@ EXTRAS = {
     "server": ("fastapi", "fastapi"),
     "strands": ("strands", "strands-agents"),
 }
+_NEED_OLD_MCP = ("crewai", "strands")  # they need mcp 1, and the extra mcp needs mcp 2
 _LONGEST_LOADING = 60.0  # seconds; the local embedder is a large file
 _OLDEST = datetime(2026, 1, 1, tzinfo=UTC)  # an earlier clock is wrong: this code did not exist then
 
 
 async def run_checks(config: Path | None, url: str | None, find_url: Callable[[], str]) -> list[Finding]:
     """Run all checks. If the configuration is invalid, the database checks are skipped."""
-    findings = [_versions(), _extras()]
+    findings = [Finding("versions", "ok", describe_versions()), _extras()]
     try:
         where = find_url()
         settings = (
@@ -74,18 +76,31 @@ async def run_checks(config: Path | None, url: str | None, find_url: Callable[[]
     return [*findings, found, *await check_models(settings), await _service(settings)]
 
 
-def _versions() -> Finding:
+def describe_versions() -> str:
+    """The versions of this package, Python and SQLite."""
     python = ".".join(map(str, sys.version_info[:3]))
-    found = f"recollect {version('recollect')}, Python {python}, SQLite {sqlite3.sqlite_version}"
-    return Finding("versions", "ok", found)
+    return f"recollect {version('recollect-memory')}, Python {python}, SQLite {sqlite3.sqlite_version}"
 
 
 def _extras() -> Finding:
     installed = [name for name, (module, _) in EXTRAS.items() if _is_installed(module)]
     missing = [name for name in EXTRAS if name not in installed]
     text = ", ".join(f"{name} ({_version_of(EXTRAS[name][1])})" for name in installed)
-    fix = f"optional: pip install 'recollect[{','.join(missing)}]'" if missing else ""
-    return Finding("extras", "ok", text or "none", fix)
+    fixes = [
+        f"pip install 'recollect-memory[{','.join(group)}]'" for group in _installable(installed, missing)
+    ]
+    return Finding("extras", "ok", text or "none", f"optional: {' or '.join(fixes)}" if fixes else "")
+
+
+def _installable(installed: Sequence[str], missing: Sequence[str]) -> list[list[str]]:
+    """The missing extras in groups, each of which can be installed beside those that are installed."""
+    apart = [name for name in missing if name in _NEED_OLD_MCP]
+    rest = [name for name in missing if name not in _NEED_OLD_MCP]
+    if "mcp" in installed:
+        apart = []
+    elif any(name in _NEED_OLD_MCP for name in installed):
+        rest = [name for name in rest if name != "mcp"]
+    return [group for group in (rest, apart) if group]
 
 
 def _is_installed(module: str) -> bool:

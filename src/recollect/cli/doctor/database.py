@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import RecollectError
+from ...sql.schema import VERSIONS
 from ..database import find_damage
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _schema(path: Path) -> Finding:
 
 def known_steps() -> dict[str, list[str]]:
     """Return the migration steps of this version, by scope."""
-    return {schema.scope: [step.name for step in schema.steps()] for schema in _schemas()}
+    return {schema.scope: [step.version for step in schema.steps()] for schema in _schemas()}
 
 
 def _schemas() -> "Sequence[Schema]":
@@ -133,14 +134,16 @@ def read_applied_steps(connection: sqlite3.Connection) -> dict[str, set[str]]:
     return applied
 
 
+def unknown_steps(applied: Mapping[str, Set[str]]) -> set[str]:
+    """Return the steps of a file that this version does not know."""
+    return {step for steps in applied.values() for step in steps} - {*VERSIONS}
+
+
 def schema_finding(applied: Mapping[str, Set[str]], known: Mapping[str, Sequence[str]]) -> Finding:
     """Compare the steps of a file with those of this version."""
-    newer = sorted(
-        step for scope in applied.keys() & known.keys() for step in applied[scope] - {*known[scope]}
-    )
-    if newer:
-        text = f"written by a newer version of recollect ({', '.join(newer)})"
-        return Finding("schema", "warning", text, "use that version or a newer one")
+    if unknown := unknown_steps(applied):
+        text = f"tables of version {max(unknown)}, which this version of recollect does not know"
+        return Finding("schema", "wrong", text, "use the version of recollect that wrote them or a newer one")
     there = [scope for scope in known if scope in applied]
     text = ", ".join(f"{scope} {len(applied[scope])} of {len(known[scope])} steps" for scope in there)
     if all(len(applied[scope]) == len(known[scope]) for scope in there):

@@ -91,7 +91,10 @@ async def _check_endpoint(name: str, endpoint: _Endpoint) -> Finding:
     kind, name_of_model = endpoint.kind, f"{endpoint.kind}:{endpoint.model}"
     if find_spec(kind) is None:
         return Finding(
-            name, "wrong", f"{name_of_model} needs the extra {kind}", f"pip install 'recollect[{kind}]'"
+            name,
+            "wrong",
+            f"{name_of_model} needs the extra {kind}",
+            f"pip install 'recollect-memory[{kind}]'",
         )
     if "api_key" not in endpoint.options and not os.environ.get(KEYS_OF[kind]):
         return Finding(name, "wrong", f"{name_of_model} has no key", f"set {endpoint.key_name}")

@@ -27,16 +27,20 @@ async def check_server(url: str) -> list[Finding]:
 
 
 async def _migrated(url: str) -> Finding:
-    from ...migrations import current_revision, known_revisions, newest_revision
+    from ...sql.schema import VERSIONS
+    from ...sql.sqlalchemy.revisions import current_revision, has_pgvector, in_transaction
 
-    current, newest = await current_revision(url), newest_revision()
+    current, newest = await current_revision(url), VERSIONS[-1]
     where = hide_credentials(url)
     if current == newest:
         return Finding("database", "ok", f"{where} is reachable, at revision {current}")
+    if current is None and not await in_transaction(url, has_pgvector):
+        fix = "install pgvector on the server, then run `recollect migrate`; sessions need neither"
+        return Finding("database", "wrong", f"{where} has no tables yet, and no extension pgvector", fix)
     if current is None:
         return Finding("database", "wrong", f"{where} has no tables yet", "run `recollect migrate`")
     reported = f"{where} is at revision {current}, not {newest}"
-    if current in known_revisions():
+    if current in VERSIONS:
         return Finding("database", "wrong", reported, "run `recollect migrate`")
     fix = "use the version of recollect that migrated it or a newer one"
     return Finding("database", "wrong", f"{reported}, the newest that this version knows", fix)

@@ -49,10 +49,11 @@ class _Refused(Exception):  # noqa: N818 - it never leaves this module
         self.changes = changes
 
 
-def run(tree: Tree, command: Any, limits: Limits) -> Outcome:
-    """Carry out a command of the model. The tree stays as it is."""
+def run(tree: Tree, command: Any, limits: Limits, read_only: str | None = None) -> Outcome:
+    """Carry out a command of the model. The tree stays as it is, and so does the file `read_only`."""
     try:
         _check_fields(command)
+        _check_writable(command, read_only)
         outcome = _COMMANDS[command.command](tree, command)
         _check_limits(tree, outcome.changes, limits)
         return outcome
@@ -71,6 +72,16 @@ def _check_fields(command: Any) -> None:
     lines = getattr(command, "view_range", None)
     if lines is not None and not (isinstance(lines, list) and all(isinstance(each, int) for each in lines)):
         raise _Refused("view_range must be a list of two line numbers")
+
+
+def _check_writable(command: Any, read_only: str | None) -> None:
+    """Refuse a change of the file that is only shown."""
+    if command.command == "view" or read_only is None:
+        return
+    for name in ("path", "old_path", "new_path"):
+        path = resolve(str(getattr(command, name, "")))
+        if path is not None and f"{path}/".startswith(f"{read_only}/"):
+            raise _Refused(f"The file /memories/{read_only} is read-only: it shows what memory knows")
 
 
 def _check_limits(tree: Tree, changes: Sequence[Change], limits: Limits) -> None:

@@ -11,11 +11,14 @@ from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemo
 
 from ...errors import InvalidValueError
 from ...items.originals import Original
+from ...memory.store import MemoryStore
 from ..blocking import run_blocking
 from ..framework import Framework, FrameworkSessions
 from .commands import Limits, Outcome, clear, run
 from .tree import Tree, resolve
 
+PAGE = "about_the_user.md"
+"""The file that shows the page about the user."""
 _FILES = Framework("anthropic-memory-tool", lambda _: [])
 
 
@@ -28,19 +31,40 @@ class FileVersion:
     changed_at: datetime
 
 
+@dataclass(frozen=True)
+class _Page:
+    """The page about the user in long-term memory, which the model sees as a file."""
+
+    store: MemoryStore
+    agent_id: str
+    user_id: str
+
+    async def show_in(self, tree: Tree) -> None:
+        """Put the page among the files, in place of a file with its name. An empty page is no file."""
+        page = await self.store.page(self.agent_id, self.user_id)
+        tree.apply([{"path": PAGE}])
+        if page.prompt:
+            tree.apply([{"path": PAGE, "text": page.prompt}])
+
+
 class _Files:
     """The files of one user. A session has a record for each command that changed something."""
 
-    def __init__(self, sessions: FrameworkSessions, limits: Limits) -> None:
+    def __init__(self, sessions: FrameworkSessions, limits: Limits, page: "_Page | None" = None) -> None:
         self._sessions = sessions
         self._limits = limits
+        self._page = page
 
     async def run(self, command: Any) -> str:
         name = str(getattr(command, "command", None))
         if name == "view":
             async with self._sessions.open("files") as log:
-                return _answer(run(_tree(await log.load()), command, self._limits))
-        return await self.change(name, lambda tree: run(tree, command, self._limits))
+                tree = _tree(await log.load())
+            if self._page is not None:
+                await self._page.show_in(tree)
+            return _answer(run(tree, command, self._limits))
+        read_only = None if self._page is None else PAGE
+        return await self.change(name, lambda tree: run(tree, command, self._limits, read_only))
 
     async def change(self, name: str, decide: Callable[[Tree], Outcome]) -> str:
         """Decide on the current files and store the changes, in one transaction, which may run again."""
@@ -93,20 +117,15 @@ def _answer(outcome: Outcome) -> str:
     return outcome.answer
 
 
-def _open_files(
-    url_or_path: str | Path, user_id: str, agent_id: str, limits: Limits, options: dict[str, Any]
-) -> _Files:
-    return _Files(
-        FrameworkSessions(_FILES, url_or_path, agent_id=agent_id, user_id=user_id, **options), limits
-    )
-
-
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The memory tool for `AsyncAnthropic`: the files of one user, with all their versions.
 
     The answers are those of the SDK's tool on a disk. Each command is one transaction. Files count against
     the limits; their old versions do not, and are stored until the user is erased. `encryption_key`,
     `create_tables` and the options of `open_session` may be given.
+
+    With a `store`, the model also sees what the store knows about the user, which it cannot change: the page
+    of `MemoryStore.page`, as the file `/memories/about_the_user.md`.
     """
 
     def __init__(
@@ -118,11 +137,13 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         max_file_bytes: int = Limits.file_bytes,
         max_total_bytes: int = Limits.total_bytes,
         max_files: int = Limits.files,
+        store: MemoryStore | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
         limits = Limits(max_file_bytes, max_total_bytes, max_files)
-        self._files = _open_files(url_or_path, user_id, agent_id, limits, options)
+        sessions = FrameworkSessions(_FILES, url_or_path, agent_id=agent_id, user_id=user_id, **options)
+        self._files = _Files(sessions, limits, None if store is None else _Page(store, agent_id, user_id))
 
     async def execute(self, command: Any) -> str:
         """Carry out a command. If that is not possible, raise a `ToolError`, which the model sees."""

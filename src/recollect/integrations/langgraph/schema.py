@@ -6,13 +6,11 @@ list that grows adds items to the log and changes the end of one range. Rows of 
 deleted once no checkpoint needs them.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
-from ...sql.schema import Schema, Step
-from ...sql.scripts import Script
+from ...sql.description import Column, PartialIndex, Table
+from ...sql.schema import Schema
 
 _THREAD_ROW = "langgraph_threads.id"
 
@@ -94,11 +92,6 @@ WRITES = Table(
 TABLES = (THREADS, CHECKPOINTS, VALUES, ITEMS, WRITES)
 
 
-def create_checkpoints() -> Script[None]:
-    """Create the tables of checkpoints."""
-    yield from create_in_sqlite(TABLES)
-
-
 @dataclass(frozen=True)
 class CheckpointSchema(Schema):
     """The schema of the checkpoints of LangGraph."""
@@ -108,14 +101,6 @@ class CheckpointSchema(Schema):
         """The name under which its steps are recorded: a database has one."""
         return "langgraph_checkpoints"
 
-    def steps(self) -> Sequence[Step]:
-        """One step: the tables."""
-        return [Step("create_checkpoints", create_checkpoints)]
-
-    def columns(self) -> Mapping[str, Set[str]]:
-        """All columns: only Recollect creates these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
-
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        return describe(TABLES)
+    def described(self) -> Sequence[Table]:
+        """The tables."""
+        return TABLES

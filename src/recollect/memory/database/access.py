@@ -109,6 +109,14 @@ class MemoryDatabase(SQLStore):
         wanted = (json.dumps(list(ids)), tenant)
         return await self._fetch(self.entries.whole_by_ids, wanted, entries.whole_entries_from)
 
+    async def superseded_messages(
+        self, tenant: str, keys: Iterable[tuple[str, str]]
+    ) -> frozenset[tuple[str, str]]:
+        """The messages among some, by conversation id and message id, whose entries were superseded."""
+        wanted = json.dumps([json.dumps(list(each)) for each in sorted(keys)])
+        rows = await self._fetch(self.entries.superseded_messages, (wanted, tenant), list)
+        return frozenset((conversation_id, message_id) for conversation_id, message_id in rows)
+
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[Message, str, str, str]]:

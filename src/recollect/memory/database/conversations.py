@@ -36,6 +36,7 @@ COLUMNS = (
     "conversation_id, agent_id, user_id, session_id, memory_id, created_at, next_index, pipeline_result,"
     " closed_at, updated_at, provider_conversation_id, metadata, tags"
 )
+USER_NAMES = f"SELECT DISTINCT name FROM {MESSAGES.name} WHERE conversation_id = ?1 AND role = 'user'"
 MESSAGE_COLUMNS = "message_id, role, content, message_index, created_at, name, attachments"
 MADE = (
     "conversation_id",
@@ -312,6 +313,11 @@ def _row_from(row: Row) -> ConversationRow:
 def messages_from(rows: list[Row]) -> list[Message]:
     """The messages in rows, without corrupt ones."""
     return readable(MESSAGES.name, rows, _message_from)
+
+
+def names_from(rows: list[Row]) -> list[str | None]:
+    """The names in rows."""
+    return [row[0] for row in rows]
 
 
 def index_after(row: Row) -> int:

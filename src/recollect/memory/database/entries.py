@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ...ids import new_id
-from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
+from ...sql.columns import StoredTime, json_to_column, text_to_column, time_as_text, time_to_column
 from ...sql.description import Table
 from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
@@ -42,6 +42,10 @@ _FROM = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND positi
 _PAGE = "ORDER BY position LIMIT ?4"
 # All take the same parameters. `READ_LIVE` takes the current time, and `READ_ALL` ignores it.
 READ_LIVE = f"{_FROM} {_LIVE} AND {_NOT_EXPIRED} {_PAGE}"
+READ_NEWEST = (
+    f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
+    " AND (expires_at IS NULL OR expires_at > ?2) ORDER BY position DESC LIMIT ?3"
+)
 READ_AS_OF = f"{_FROM} {_AT} {_PAGE}"
 MEMORY_OF = f"SELECT memory_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
@@ -61,6 +65,10 @@ READ_INSTRUCTIONS = (
     f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {INSTRUCTIONS} AND {_LIVE}"
     f" AND {_NOT_EXPIRED} ORDER BY position DESC LIMIT ?2"
 )
+RETIRED_IDS = (
+    f"SELECT content_id FROM {CONTENTS.name} WHERE memory_id = ?1 AND retired_at IS NOT NULL"
+    " AND rejected_at IS NULL ORDER BY retired_at DESC LIMIT ?2"
+)
 EXPIRED_IN_MEMORY = (
     f"SELECT content_id FROM {CONTENTS.name} WHERE memory_id = ?1 AND expires_at <= ?2 AND {_LIVE}"
 )
@@ -76,8 +84,11 @@ def of_type(query: str) -> str:
     return query.replace(_PAGE, f"AND content_type = ?5 {_PAGE}")
 
 
+# An entry is current until its successor is known, and never ends before it begins.
+_BOTH = f"FROM {CONTENTS.name} AS each WHERE each.content_id IN (?1, ?3)"
 _RETIRE = (
-    f"UPDATE {CONTENTS.name} SET retired_at = ?2, superseded_by = ?3,"
+    f"UPDATE {CONTENTS.name} SET retired_at = CASE WHEN EXISTS (SELECT 1 {_BOTH} AND each.learned_at > ?2)"
+    f" THEN (SELECT max(each.learned_at) {_BOTH}) ELSE ?2 END, superseded_by = ?3,"
     " valid_to = coalesce(valid_to, CAST(?4 AS VARCHAR))"
     f" WHERE content_id = ?1 AND {_LIVE} AND memory_id = ?5 RETURNING position"
 )
@@ -86,6 +97,9 @@ _SAID_AGAIN = (
     f"UPDATE {CONTENTS.name} SET said_at = ?2, last_confirmed_at = ?2,"
     " confidence = confidence + (1 - confidence) / 2 WHERE content_id = ?1 AND memory_id = ?3"
     " AND (said_at IS NULL OR said_at < ?2)"
+)
+_SAID_EARLIER = (
+    f"UPDATE {CONTENTS.name} SET learned_at = ?2 WHERE content_id = ?1 AND memory_id = ?3 AND learned_at > ?2"
 )
 NOT_OF_EDIT = (
     "(cited.source <> '' OR NOT EXISTS"
@@ -128,6 +142,10 @@ class NewEntry:
     said_at: datetime | None = None
     superseded_by: str | None = None
     """A known entry that was said later. This one was valid before it."""
+    known_from: datetime | None = None
+    """Since when it is known, if that is before it is written: when it was said."""
+    known_until: datetime | None = None
+    """When the entry that supersedes it was said."""
     content_id: str = field(default_factory=new_id)
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     tags: tuple[str, ...] = field(default=(), repr=False)
@@ -148,6 +166,8 @@ class Support:
     said_at: datetime | None = None
     learned_by: str | None = None
     """As in `NewEntry`."""
+    known_from: datetime | None = None
+    """When it was said, if that is before the entry is known so far."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +202,7 @@ def change(
     for support in changes.supported:
         if support.said_at is not None:
             yield Statement(_SAID_AGAIN, (support.content_id, time_to_column(support.said_at), memory_id))
+    yield from run_all(said_earlier(memory_id, changes))
     yield from supersede(memory_id, changes, now)
 
 
@@ -210,13 +231,30 @@ def _indexed(changes: Changes, first: int) -> list[tuple[int, str]]:
     return [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
 
 
+def said_earlier(memory_id: str, changes: Changes) -> list[Statement]:
+    """Statements that move back the time since when entries are known, to that of an older message."""
+    return [
+        Statement(_SAID_EARLIER, (each.content_id, time_to_column(each.known_from), memory_id))
+        for each in changes.supported
+        if each.known_from is not None
+    ]
+
+
 def supersede(memory_id: str, changes: Changes, now: StoredTime) -> Script[None]:
-    """Retire the entries that changes supersede."""
+    """Retire the entries that changes supersede, from the time at which that was said."""
     for entry in changes.added:
         for target in entry.supersedes:
-            yield from _retire(memory_id, target, now, entry.content_id, entry.valid_from)
+            said = _earlier(entry.known_from, now)
+            yield from _retire(memory_id, target, said, entry.content_id, entry.valid_from)
+    said_again = {support.content_id: support.said_at for support in changes.supported}
+    added = {entry.content_id: entry.known_from for entry in changes.added}
     for target, by in changes.superseded:
-        yield from _retire(memory_id, target, now, by, None)
+        yield from _retire(memory_id, target, _earlier((added | said_again).get(by), now), by, None)
+
+
+def _earlier(time: datetime | None, now: StoredTime) -> StoredTime:
+    """A time that is not after now; now if there is none."""
+    return now if time is None else min(time_to_column(time), time_as_text(now))
 
 
 def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Script[None]:
@@ -267,11 +305,11 @@ def _content_row(target: Target, entry: NewEntry, position: int) -> dict[str, An
         "text_key": text_key(entry.text),
         "slot": entry.slot and slot_key(entry.slot),
         "confidence": entry.confidence,
-        "learned_at": target.now,
+        "learned_at": _earlier(entry.known_from, target.now),
         "valid_from": entry.valid_from,
         "said_at": entry.said_at and time_to_column(entry.said_at),
         "valid_to": entry.valid_to,
-        "retired_at": entry.superseded_by and target.now,
+        "retired_at": entry.superseded_by and _earlier(entry.known_until, target.now),
         "superseded_by": entry.superseded_by,
         "run_id": _learned_by(entry, target.run_id) or None,
         "metadata": metadata_to_column(entry.metadata),
@@ -340,6 +378,14 @@ class EntryQueries:
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
         among = dialect.among.format(f"SELECT value FROM {ids} AS wanted")
+        pair = ", ".join(dialect.element.format("wanted.value", place) for place in (0, 1))
+        self.superseded_messages = (
+            "SELECT cited.conversation_id, cited.message_id"
+            f" FROM {dialect.each.format('?1')} AS wanted JOIN {EVIDENCE.name} AS cited"
+            f" ON (cited.conversation_id, cited.message_id) = ({pair})"
+            f" JOIN {CONTENTS.name} AS entry ON entry.content_id = cited.content_id"
+            " WHERE cited.tenant = ?2 AND entry.superseded_by IS NOT NULL"
+        )
         self.cited = f"SELECT {_CITED} {_evidence(among, 'TRUE')} ORDER BY {_IN_ORDER}"
         # An edit is its own evidence: the messages linked to it belong to the edited entry.
         origins = (

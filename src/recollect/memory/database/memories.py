@@ -36,6 +36,7 @@ _MAKE = (
     " ON CONFLICT DO NOTHING"
 )
 FIND = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE owner_key = ?1"
+STAMP = f"SELECT memory_id, entries_stamp FROM {MEMORIES.name} WHERE owner_key = ?1"
 _TAKEN = f"SELECT 1 FROM {MEMORIES.name} WHERE memory_id = ?1"
 READ = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE memory_id = ?1 AND tenant = ?2"
 # An update that changes nothing locks the row: no other transaction changes the memory until this one ends.

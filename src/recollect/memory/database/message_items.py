@@ -5,10 +5,10 @@ Erasing a message looks its copies up here. A row outlives its item: the event o
 found by it. Item ids are never used twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...sql.scripts import Script, Statement, insert, run_all
+from ...sql.scripts import Script, Statement, insert
 from .dialect import Dialect
 from .schema import CONVERSATIONS, MESSAGE_ITEMS
 
@@ -37,15 +37,15 @@ class ItemLinks:
         rows = yield Statement(sql, (self.conversation_id,))
         return str(rows[0][0]) if rows else None
 
-    def add(self, tenant: str, message_ids: Mapping[int, str]) -> Script[None]:
-        """Store which message each item is a copy of, by the ids of the items."""
+    def add(self, tenant: str, message_ids: Mapping[int, str]) -> Iterator[Statement]:
+        """The changes that store which message each item is a copy of, by the ids of the items."""
         own = {
             "conversation_id": self.conversation_id,
             "tenant": tenant,
             "items_table": self.items_table,
         }
         rows = [{**own, "item_id": item, "message_id": message} for item, message in message_ids.items()]
-        yield from run_all(insert(MESSAGE_ITEMS, rows, or_nothing=True))
+        return insert(MESSAGE_ITEMS, rows, or_nothing=True)
 
 
 def read_links(conversation_id: str) -> Script[dict[str, dict[int, str]]]:

@@ -9,9 +9,11 @@ from .dialect import POSTGRESQL, Dialect
 from .queue_queries import COLUMNS, STAGE_COLUMNS
 from .quiet_period import due_at
 from .schema import (
+    CONTENTS,
     CONVERSATIONS,
     FAILURES,
     MEMORIES,
+    MESSAGES,
     QUEUE,
     RUNS,
     SPENT_TOKENS,
@@ -36,6 +38,18 @@ class RunQueries:
         self.failures = (
             f"SELECT run_id, {_FAILURE_COLUMNS} FROM {FAILURES.name} WHERE run_id IN {ids} ORDER BY attempt"
         )
+        said = (
+            f"SELECT content FROM {MESSAGES.name} WHERE conversation_id = run.conversation_id"
+            " AND message_index >= run.first_index AND message_index <= run.last_index"
+            " ORDER BY CASE WHEN role = 'user' THEN 0 ELSE 1 END, message_index LIMIT 1"
+        )
+        self.subjects = (
+            f"SELECT run.run_id, agent_id, user_id, ({said}),"
+            f" (SELECT count(*) FROM {CONTENTS.name} WHERE run_id = run.run_id)"
+            f" FROM {RUNS.name} AS run JOIN {MEMORIES.name} AS memory ON memory.memory_id = run.memory_id"
+            f" WHERE run.run_id IN {ids}"
+        )
+        """Whose runs they are, the first message that they read, and how many entries they have added."""
         self.open_in_memory = (
             f"SELECT count(DISTINCT conversation_id) FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
         )

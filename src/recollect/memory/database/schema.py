@@ -10,21 +10,11 @@ claimed next, and who has its lease. `memory_keys` holds the secret of a tenant'
 `memory_embedders` the model of a tenant's vectors.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...sql.description import (
-    Column,
-    PartialIndex,
-    Table,
-    add_columns_in_sqlite,
-    create_in_sqlite,
-    describe,
-    put_key_first,
-)
-from ...sql.schema import Schema, Step
-from ...sql.scripts import Script, Statement
+from ...sql.description import Column, PartialIndex, Table, View
+from ...sql.schema import Schema
 
 
 def _optional(*names: str) -> tuple[Column, ...]:
@@ -57,25 +47,11 @@ TAGGED = "tags IS NOT NULL"
 DESCRIBED = "metadata IS NOT NULL"
 RECORDS_TO_MAKE = "head IS NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
-# Columns of conversations that older files get in a step of their own.
-_ADDED_LATER: tuple[Column, ...] = (
-    Column("learn_at", "real", required=False),
-    Column("waiting_from", "integer", required=False),
-    Column("settings_version", "integer", required=False),
-)
-_METADATA = (Column("metadata", "json", required=False),)
-_TAGS = (Column("tags", "json", required=False),)
+_LABELS = (Column("metadata", "json", required=False), Column("tags", "json", required=False))
 # Filters read only the rows of a memory that have tags or metadata.
 _LABELLED = (
     PartialIndex("tagged", ("memory_id",), TAGGED),
     PartialIndex("described", ("memory_id",), DESCRIBED),
-)
-_LIFETIME = _times("expires_at", "last_confirmed_at", "rejected_at", required=False)
-_OF_MESSAGES = (*_optional("name"), Column("attachments", "json", required=False))
-_REPLACED_INDEXES = (
-    "recollect_conversations_memory_id_created_at",
-    "recollect_conversations_session_id",
-    "recollect_memory_runs_tenant_status_created_at",
 )
 
 MEMORIES = Table(
@@ -111,9 +87,8 @@ CONTENTS = Table(
         *_times("retired_at", required=False),
         *_optional("superseded_by", "run_id"),
         *_VECTOR,
-        *_METADATA,
-        *_TAGS,
-        *_LIFETIME,
+        *_LABELS,
+        *_times("expires_at", "last_confirmed_at", "rejected_at", required=False),
     ),
     key=("content_id",),
     unique=(("memory_id", "position"),),
@@ -173,9 +148,10 @@ CONVERSATIONS = Table(
         *_optional("memory_injection"),
         Column("next_index", "integer"),
         Column("pipeline_result", "json", required=False),
-        *_ADDED_LATER,
-        *_METADATA,
-        *_TAGS,
+        Column("learn_at", "real", required=False),
+        Column("waiting_from", "integer", required=False),
+        Column("settings_version", "integer", required=False),
+        *_LABELS,
     ),
     key=("conversation_id",),
     indexes=(
@@ -201,7 +177,8 @@ MESSAGES = Table(
         *_texts("message_id", "role", "content"),
         *_times("created_at"),
         *_VECTOR,
-        *_OF_MESSAGES,
+        *_optional("name"),
+        Column("attachments", "json", required=False),
     ),
     key=("conversation_id", "message_index"),
     unique=(("conversation_id", "message_id"),),
@@ -333,84 +310,6 @@ TABLES = (
 )
 
 
-def create_tables() -> Script[None]:
-    """Create the missing tables."""
-    yield from create_in_sqlite(TABLES)
-
-
-def add_quiet_conversations() -> Script[None]:
-    """Add to an older file the time at which conversations are due, and the indexes of their pages."""
-    # The indexes, which are created together, need the columns of later steps as well.
-    yield from add_columns_in_sqlite(CONVERSATIONS, (*_ADDED_LATER, *_METADATA, *_TAGS))
-    for name in _REPLACED_INDEXES:
-        yield Statement(f"DROP INDEX IF EXISTS {name}")
-    yield from create_in_sqlite((CONVERSATIONS, RUNS))
-
-
-def add_times_of_runs() -> Script[None]:
-    """Add to an older file the indexes of runs by age and of tokens by day."""
-    yield from create_in_sqlite((RUNS, STAGES, FAILURES))
-
-
-def put_key_of_terms_first() -> Script[None]:
-    """Rewrite the terms of an older file in the column order that `integrity_check` of SQLite expects."""
-    yield from put_key_first(TERMS)
-
-
-def add_names_and_metadata() -> Script[None]:
-    """Add names and attachments of messages, metadata of conversations and entries, and an index of users."""
-    for table, columns in _NAMES_AND_METADATA.items():
-        yield from add_columns_in_sqlite(table, columns)
-    yield from create_in_sqlite((MEMORIES,))
-
-
-def add_message_items() -> Script[None]:
-    """Add the table that says which session items are copies of which messages."""
-    yield from create_in_sqlite((MESSAGE_ITEMS,))
-
-
-def add_tags() -> Script[None]:
-    """Add the tags of conversations and entries, and the indexes of rows with tags or metadata."""
-    for table in _TAGGED:
-        yield from add_columns_in_sqlite(table, _TAGS)
-    yield from add_columns_in_sqlite(CONTENTS, _LIFETIME)  # the indexes, which are created together, need it
-    yield from create_in_sqlite(_TAGGED)
-
-
-_TAGGED = (CONVERSATIONS, CONTENTS)
-
-
-def add_message_records() -> Script[None]:
-    """Add the search records of messages. Those of earlier messages are made in the background."""
-    yield from create_in_sqlite((MESSAGE_RECORDS,))
-    yield Statement(
-        f"INSERT INTO {MESSAGE_RECORDS.name} (conversation_id, tenant, memory_id, message_id, stamp)"
-        f" SELECT said.conversation_id, said.tenant, said.memory_id, said.message_id, owner.turns_stamp"
-        f" FROM {MESSAGES.name} AS said JOIN {MEMORIES.name} AS owner ON owner.memory_id = said.memory_id"
-        f" WHERE said.{SPOKEN_MESSAGES} ON CONFLICT DO NOTHING"
-    )
-
-
-def add_lifetimes() -> Script[None]:
-    """Add the times at which entries expire, were confirmed and were rejected, and their indexes."""
-    yield from add_columns_in_sqlite(CONTENTS, _LIFETIME)
-    yield from create_in_sqlite((CONTENTS,))
-
-
-_NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
-_STEPS = (
-    create_tables,
-    add_quiet_conversations,
-    add_times_of_runs,
-    put_key_of_terms_first,
-    add_names_and_metadata,
-    add_message_items,
-    add_tags,
-    add_message_records,
-    add_lifetimes,
-)
-
-
 @dataclass(frozen=True)
 class MemorySchema(Schema):
     """The schema of long-term memory."""
@@ -420,21 +319,12 @@ class MemorySchema(Schema):
         """A database has one long-term memory."""
         return "memory"
 
-    def steps(self) -> Sequence[Step]:
-        """Create the tables, then add what later releases added."""
-        return [Step(step.__name__, step) for step in _STEPS]
+    def described(self) -> Sequence[Table]:
+        """The tables."""
+        return TABLES
 
-    def columns(self) -> Mapping[str, Set[str]]:
-        """The columns of the first release: only Recollect creates these tables."""
-        later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
-        for table, columns in _NAMES_AND_METADATA.items():
-            later.setdefault(table.name, set()).update(column.name for column in columns)
-        for table in _TAGGED:
-            later.setdefault(table.name, set()).update(column.name for column in _TAGS)
-        later[CONTENTS.name].update(column.name for column in _LIFETIME)
-        first = (table for table in TABLES if table not in (MESSAGE_ITEMS, MESSAGE_RECORDS))
-        return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
+    def views(self) -> Sequence[View]:
+        """Memories and conversations as documents, for people who write SQL."""
+        from .views import VIEWS
 
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        return describe(TABLES)
+        return VIEWS

@@ -5,22 +5,25 @@ Whether a candidate is kept is not decided here: `pipeline/grounding.py` decides
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from ..conversation import Message
 from ..entry import ContentType, Entry
 from ..facts.clauses import slot_in
 from ..facts.slots import Slot
-from ..offline.chinese import chinese_moments_in
+from ..offline.chinese_dates import chinese_moments_in
 from ..offline.dates import moments_in
 from ..pipeline.grounding import significant_terms
 from ..pipeline.stages import MOST_EVIDENCE, Candidate, Excerpt
 from .quotes import numbered_messages
 from .responses import Draft
+
+Trust = Literal["high", "low"]
+"""How far the answers of a model are taken as they are: `high` for large models, `low` for small ones."""
 
 _LONGEST_QUOTE = 300
 _CJK = re.compile("[\u3400-\u9fff]")
@@ -29,10 +32,53 @@ _THAT_DAY = re.compile(
 )
 
 
-def to_candidates(drafts: Sequence[Draft], excerpt: Excerpt) -> list[Candidate]:
-    """The candidates of a response, with the ids of cited messages and replaced entries for their numbers."""
-    sources = _Sources(excerpt)
-    return [_candidate(sources.quoted(draft), sources.cited_by(draft), excerpt.known) for draft in drafts]
+def to_candidates(
+    drafts: Sequence[Draft], excerpt: Excerpt, trust: Trust = "low", kinds: Iterable[str] = ()
+) -> list[Candidate]:
+    """The candidates of a response, with the ids of cited messages and replaced entries for their numbers.
+
+    `kinds` are those of the application. With high trust, the dates and the replaced entries are those that
+    the model names.
+    """
+    sources, known = _Sources(excerpt), excerpt.known
+    found = [(sources.quoted(draft), sources.cited_by(draft)) for draft in drafts]
+    read = _trusted_candidate if trust == "high" else _candidate
+    own = {kind.lower(): kind for kind in kinds}
+    return [_of_kind(read(draft, cited, known), own.get(draft.kind)) for draft, cited in found]
+
+
+def _of_kind(candidate: Candidate, kind: str | None) -> Candidate:
+    """A candidate of a kind of the application: a profile entry that says its kind."""
+    if kind is None:
+        return candidate
+    return replace(candidate, content_type="profile", data={**candidate.data, "kind": kind})
+
+
+def _trusted_candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -> Candidate:
+    """A candidate as the model wrote it."""
+    replaced = _replaced(draft, known)
+    confirms = replaced[0].content_id if replaced and draft.operation == "confirm" else ""
+    is_end = draft.operation == "end" and bool(replaced)
+    kind = replaced[0].content_type if is_end else draft.content_type
+    return Candidate(
+        kind,
+        draft.text,
+        tuple(message.message_id for message in cited),
+        draft.confidence,
+        draft.date,
+        draft.until,
+        data={**_data_of(kind, draft.date, None, cited), **({"ended": True} if is_end else {})},
+        quote=draft.quote,
+        quotes=draft.quotes,
+        replaces=() if confirms else tuple(entry.content_id for entry in replaced),
+        confirms=confirms,
+        expires_at=_expiry_of(kind, draft, cited),
+        is_trusted=True,
+    )
+
+
+def _replaced(draft: Draft, known: Sequence[Entry]) -> list[Entry]:
+    return [known[place] for place in draft.replaced if place < len(known)]
 
 
 class _Sources:
@@ -90,18 +136,19 @@ def _candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -
         slot.name if slot else None,
         _data_of(content_type, date, slot, cited),
         quote=draft.quote,
-        replaces=tuple(known[place].content_id for place in draft.replaced if place < len(known)),
+        quotes=draft.quotes,
+        replaces=tuple(entry.content_id for entry in _replaced(draft, known)),
         expires_at=_expiry_of(content_type, draft, cited),
     )
 
 
 def _expiry_of(content_type: ContentType, draft: Draft, cited: Sequence[Message]) -> str | None:
-    """Until when it holds. What has happened, or has ended before it was said, does not expire."""
+    """Until when it holds. What has happened, or ends on the day it is said or before, does not expire."""
     until = draft.expires_at or draft.until
     if content_type == "event" or until is None:
         return None
     said_on = max((message.created_at.date().isoformat() for message in cited), default="")
-    return until if until >= said_on[: len(until)] else None
+    return until if until > said_on[: len(until)] else None
 
 
 def _date_of(draft: Draft, cited: Sequence[Message]) -> str | None:

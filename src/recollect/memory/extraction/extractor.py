@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, get_args
 
 from ...errors import ExtractionError, ModelRefusedError, UnusableAnswerError
 from ...extras import DEFAULT_ANTHROPIC_MODEL
@@ -21,10 +21,10 @@ from ...models.anthropic import DEFAULT_MAX_OUTPUT_TOKENS
 from ...models.client import DEFAULT_MAX_INPUT_TOKENS, MOST_RAW
 from ...models.errors import TooLongError
 from ..entry import Entry
-from ..offline.decisions import decide
 from ..pipeline.stages import Answer, Candidate, Excerpt, Extractor, Mind, Modification, Update, Usage
-from .candidates import to_candidates
-from .prompt import PROMPT_VERSION, ExtractionPrompt, extraction_prompt, split_excerpt
+from .candidates import Trust, to_candidates
+from .decisions import decide
+from .prompt import PROMPT_VERSION, Application, ExtractionPrompt, extraction_prompt, split_excerpt
 from .responses import parse_response
 
 if TYPE_CHECKING:
@@ -48,13 +48,39 @@ _OPENAI_APIS: dict[str, type[ModelClient]] = {
 }
 
 
+class ExtractorOptions(ModelOptions, total=False):
+    """How to reach a model, how far to trust it, and what the application wants to be noted."""
+
+    trust: Trust
+    """`high` takes dates and replacements as the model names them; `low`, for small models, checks them."""
+    instructions: str
+    """Further instructions, in words."""
+    include: Sequence[str]
+    """What else is to be noted, such as `"favourite teams"`."""
+    exclude: Sequence[str]
+    """What is never to be noted, such as `"salaries"`."""
+    kinds: Mapping[str, str]
+    """Kinds of the application with their descriptions. Their entries are of type `profile`, with the kind in
+    `content_data`."""
+
+
 class ModelExtractor(UsesModel):
     """Runs the stages by asking a model once, or once for each part of a conversation that is too long."""
 
     reads_known = True
 
-    def __init__(self, client: ModelClient, max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
+        trust: Trust = "high",
+        application: Application | None = None,
+    ) -> None:
         super().__init__(client, max_input_tokens=max_input_tokens, least_input_tokens=_LEAST_INPUT_TOKENS)
+        if trust not in get_args(Trust):
+            raise ValueError(f"trust must be one of {', '.join(get_args(Trust))}")
+        self._trust = trust
+        self._application = application or Application()
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """What is new or changed in the messages, with the mind; nothing if none of them is the user's."""
@@ -70,6 +96,8 @@ class ModelExtractor(UsesModel):
         known: Sequence[Entry],
     ) -> Answer[Update]:
         """The decision on each candidate, by rule: the model has said already what a candidate replaces."""
+        if all(candidate.is_trusted for candidate in candidates):
+            return Answer(Update(()), data=_answer_data({}))
         decisions = await asyncio.to_thread(lambda: tuple(decide(candidates, known)))
         return Answer(Update(decisions), data=_answer_data({}))
 
@@ -97,7 +125,7 @@ class ModelExtractor(UsesModel):
         raw, usage = response.text[:MOST_RAW], _usage_of(response)
         try:
             _check_complete(response)
-            found, counts = await asyncio.to_thread(_read, excerpt, response.text)
+            found, counts = await asyncio.to_thread(self._read, excerpt, response.text)
         except ExtractionError as error:
             error.raw_response = raw
             _add_usage(error, usage)
@@ -120,11 +148,17 @@ class ModelExtractor(UsesModel):
 
     async def _build(self, excerpt: Excerpt, budget: int) -> ExtractionPrompt:
         # In a thread: quoting a long conversation would block the event loop.
-        prompt = await asyncio.to_thread(extraction_prompt, excerpt, budget)
+        prompt = await asyncio.to_thread(extraction_prompt, excerpt, budget, self._application)
         left_out = prompt.counts.get("messages_left_out", 0)
         if left_out:
             logger.warning("messages left out of a prompt, because the model accepts no more: %d", left_out)
         return prompt
+
+    def _read(self, excerpt: Excerpt, text: str) -> tuple[Found, Counts]:
+        """The candidates in the text of a response, and counts of what was not read."""
+        parsed = parse_response(text)
+        counts = {"dropped_unreadable": parsed.unreadable, "dropped_too_many": parsed.too_many}
+        return to_candidates(parsed.drafts, excerpt, self._trust, self._application.kinds), counts
 
 
 class OpenAIExtractor(ModelExtractor):
@@ -144,15 +178,16 @@ class OpenAIExtractor(ModelExtractor):
         api: Literal["chat_completions", "responses"] = "chat_completions",
         client: "AsyncOpenAI | None" = None,
         max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
-        **options: Unpack[ModelOptions],
+        **options: Unpack[ExtractorOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
+        trust, application, reach = _split(options)
         if api not in _OPENAI_APIS:
             raise ValueError(f"api must be one of {', '.join(_OPENAI_APIS)}")
         chat_model = _OPENAI_APIS[api](
-            model, owner=type(self).__name__, client=client, max_retries=_MAX_RETRIES, **options
+            model, owner=type(self).__name__, client=client, max_retries=_MAX_RETRIES, **reach
         )
-        super().__init__(chat_model, max_input_tokens)
+        super().__init__(chat_model, max_input_tokens, trust, application)
 
 
 class AnthropicExtractor(ModelExtractor):
@@ -169,21 +204,22 @@ class AnthropicExtractor(ModelExtractor):
         client: "AsyncAnthropic | None" = None,
         max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS,
         max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
-        **options: Unpack[ModelOptions],
+        **options: Unpack[ExtractorOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
+        trust, application, reach = _split(options)
         chat_model = AnthropicModel(
             model,
             owner=type(self).__name__,
             client=client,
             max_retries=_MAX_RETRIES,
             max_output_tokens=max_output_tokens,
-            **options,
+            **reach,
         )
-        super().__init__(chat_model, max_input_tokens)
+        super().__init__(chat_model, max_input_tokens, trust, application)
 
 
-def build_extractor(name: str) -> Extractor:
+def build_extractor(name: str, trust: Trust = "high") -> Extractor:
     """Build the extractor that a configuration names: `offline`, `openai:MODEL` or `anthropic:MODEL`."""
     if name == "offline":
         from ..offline import OfflineExtractor
@@ -192,7 +228,19 @@ def build_extractor(name: str) -> Extractor:
     kind, _, model = name.partition(":")
     if kind not in ("openai", "anthropic") or not model:
         raise ValueError("a model must be offline, openai:NAME or anthropic:NAME")
-    return OpenAIExtractor(model) if kind == "openai" else AnthropicExtractor(model)
+    extractor = OpenAIExtractor if kind == "openai" else AnthropicExtractor
+    return extractor(model, trust=trust)
+
+
+def _split(options: ExtractorOptions) -> tuple[Trust, Application, ModelOptions]:
+    """How far to trust a model, what the application wants, and how to reach the model."""
+    application = Application(
+        options.pop("instructions", ""),
+        tuple(options.pop("include", ())),
+        tuple(options.pop("exclude", ())),
+        dict(options.pop("kinds", {})),
+    )
+    return options.pop("trust", "high"), application, cast(ModelOptions, options)
 
 
 # --- answers ---
@@ -254,10 +302,3 @@ def _check_complete(response: ModelResponse) -> None:
         raise ModelRefusedError("the model refused to answer")
     if not response.is_complete:
         raise UnusableAnswerError("the response was cut off at its length limit")
-
-
-def _read(excerpt: Excerpt, text: str) -> tuple[Found, Counts]:
-    """The candidates in the text of a response, and counts of what was not read."""
-    parsed = parse_response(text)
-    counts = {"dropped_unreadable": parsed.unreadable, "dropped_too_many": parsed.too_many}
-    return to_candidates(parsed.drafts, excerpt), counts

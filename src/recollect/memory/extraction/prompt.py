@@ -3,18 +3,21 @@
 A conversation that is too long for one request is split into parts; every message is in one of them.
 """
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
+from ...items import estimate_text_tokens
 from ...models import ModelRequest, ResponseSchema
 from ...models.prompts import PromptTemplate, load_prompt
 from ..conversation import Message
 from ..pipeline.stages import Excerpt
 from .quotes import number_messages, quote_earlier, quote_known, quote_messages, tokens_of_message
 
-PROMPT_VERSION = "v2"
+PROMPT_VERSION = "v3"
 """The folder of the prompt in use."""
 
 _NAME = "extraction"
@@ -25,7 +28,44 @@ _CHINESE = re.compile("[\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _LATIN = re.compile("[A-Za-z]+")
 _IN_CHINESE = " 每条 text 都用中文写，以“用户”开头。"
-_SHARE_OF_KNOWN = 8  # known entries have one part in so many of the room
+_MOST_OF_KNOWN = 1500  # tokens of known entries
+_SHARE_OF_KNOWN = 3  # known entries have at most one part in so many of the room
+
+
+@dataclass(frozen=True)
+class Application:
+    """What an application wants to be noted, beyond the instructions that all have."""
+
+    instructions: str = ""
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of its own, with their descriptions."""
+
+    @property
+    def text(self) -> str:
+        """The part of the instructions that says so."""
+        parts = [
+            self.instructions.strip(),
+            f"Also note: {'; '.join(self.include)}." if self.include else "",
+            f"Never note: {'; '.join(self.exclude)}." if self.exclude else "",
+            *(f'Further "kind": "{name}" for {meaning}.' for name, meaning in self.kinds.items()),
+        ]
+        said = "\n".join(filter(None, parts))
+        return f"\n\nWishes of this application:\n{said}" if said else ""
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of its tokens."""
+        return estimate_text_tokens(self.text)
+
+    def schema(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The schema of a response, with the kinds of the application."""
+        if not self.kinds:
+            return given
+        schema = copy.deepcopy(dict(given))
+        schema["properties"]["memories"]["items"]["properties"]["kind"]["enum"] += list(self.kinds)
+        return schema
 
 
 @dataclass(frozen=True)
@@ -41,23 +81,29 @@ def extraction_template() -> PromptTemplate:
     return load_prompt(__package__, PROMPT_VERSION, _NAME)
 
 
-def extraction_prompt(excerpt: Excerpt, budget: int) -> ExtractionPrompt:
-    """Ask what the messages say about the user, and which known entries that replaces."""
+def extraction_prompt(
+    excerpt: Excerpt, budget: int, application: Application | None = None
+) -> ExtractionPrompt:
+    """Ask what the messages say about the user, and which known entries that replaces.
+
+    The part that is the same for all requests comes first: providers cache it.
+    """
     template = extraction_template()
-    room = budget - template.tokens
-    known = quote_known(excerpt.known, room // _SHARE_OF_KNOWN)
+    wishes = application or Application()
+    room = budget - template.tokens - wishes.tokens
+    known = quote_known(excerpt.known, min(_MOST_OF_KNOWN, room // _SHARE_OF_KNOWN))
     messages = quote_messages(excerpt, number_messages(excerpt), room - known.tokens)
     earlier = quote_earlier(excerpt, room - known.tokens - messages.tokens)
     text = template.template.substitute(
         known=known.text, earlier=earlier.text, messages=messages.text, language=_language_of(excerpt)
     )
-    schema = None if template.schema is None else ResponseSchema(_NAME, template.schema)
+    schema = None if template.schema is None else ResponseSchema(_NAME, wishes.schema(template.schema))
     counts = {
         "messages_shortened": messages.shortened,
         "messages_left_out": messages.left_out,
         "known_left_out": known.left_out,
     }
-    return ExtractionPrompt(ModelRequest(template.instructions, text, schema), counts)
+    return ExtractionPrompt(ModelRequest(template.instructions + wishes.text, text, schema), counts)
 
 
 def _language_of(excerpt: Excerpt) -> str:

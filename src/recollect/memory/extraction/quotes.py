@@ -20,7 +20,6 @@ _BOUNDS = (8000, 4000, 2000, 1000, 500, 250)
 _LONGEST_OF_OTHERS = 300  # nothing is learned from them: they are there to understand the user's
 _LONGEST_EARLIER = 300
 _LONGEST_ENTRY = 200
-_MOST_KNOWN = 20
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _BREAKS = re.compile("[\x00-\x20\x7f-\x9f\u2028\u2029]+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -103,8 +102,8 @@ def number_messages(excerpt: Excerpt) -> list[tuple[str | None, Message]]:
 
 
 def quote_known(known: Sequence[Entry], room: int) -> Quoted:
-    """Quote entries as `e1`, `e2`, …, as many as fit into `room` tokens, and no more than are useful."""
-    lines = [_entry_line(f"e{number}", entry) for number, entry in enumerate(known[:_MOST_KNOWN], 1)]
+    """Quote entries as `e1`, `e2`, …, as many as fit into `room` tokens."""
+    lines = [_entry_line(f"e{number}", entry) for number, entry in enumerate(known, 1)]
     included = _fitting(lines, range(len(lines)), room)
     return Quoted(tuple(lines[index] for index in included), left_out=len(known) - len(included))
 

@@ -6,7 +6,7 @@ accepted. A response without a list of the right kind is an `UnusableAnswerError
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ...errors import UnusableAnswerError
 from ..entry import ContentType
@@ -21,17 +21,25 @@ from .fields import (
 )
 from .json_text import FoundJSON, find_json
 
+Operation = Literal["add", "end", "confirm"]
+
 _MOST_ELEMENTS = 200  # a longer list is a sign of a model in a loop
 _MOST_WRAPPERS = 3
 _LONGEST_QUOTE = 300
 _LISTS = ("memories", "candidates", "entries", "facts", "items", "notes", "results")
 _TEXTS = ("text", "content_text", "content", "fact", "statement", "insight", "memory", "note", "description")
 _TYPES = ("kind", "type", "content_type", "category")
-_SOURCES = ("from", "evidence", "sources", "source", "message_ids", "message_id", "messages", "ids", "id")
-_QUOTES = ("quote", "quotes", "words", "said")
+_SOURCES = ("from", "evidence", "sources", "source", "message_ids", "message_id", "messages", "id")
+_QUOTES = ("quotes", "quote", "words", "said")
+_OPERATIONS: dict[str, Operation] = {
+    **dict.fromkeys(("end", "ended", "ends", "delete", "remove", "retire"), "end"),
+    **dict.fromkeys(("confirm", "confirmed", "confirms"), "confirm"),
+}
+_OPS = ("op", "operation", "action")
+_MOST_QUOTES = 3
 _DATES = ("date", "happened_on", "happened_at", "occurred_on", "valid_from", "since")
 _ENDS = ("until", "valid_to", "ends_on", "expires_at", "expires")
-_REPLACED = ("replaces", "replace", "supersedes", "updates", "targets")
+_REPLACED = ("replaces", "replace", "supersedes", "updates", "targets", "ids", "ends", "confirms")
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,11 @@ class Draft:
     until: str | None = None
     expires_at: str | None = None
     replaced: tuple[int, ...] = ()
+    operation: Operation = "add"
+    quotes: tuple[str, ...] = field(default=(), repr=False)
+    """The further quotes."""
+    kind: str = field(default="", compare=False)
+    """The kind as the model wrote it, which may be one of the application."""
 
 
 @dataclass(frozen=True)
@@ -154,16 +167,21 @@ def _parse_draft(fields: dict[str, Any]) -> Draft | None:
     if text is None:
         return None
     date, until = _first_date(fields, _DATES), _first_date(fields, _ENDS)
+    quotes = _parse_quotes(first_of(fields, _QUOTES))
+    kind = first_of(fields, _TYPES)
     return Draft(
-        parse_content_type(first_of(fields, _TYPES)) or ("event" if date else "profile"),
+        parse_content_type(kind) or ("event" if date else "profile"),
         clean_text(text),
         parse_places(first_of(fields, _SOURCES), "m"),
-        _parse_quote(first_of(fields, _QUOTES)),
+        quotes[0] if quotes else "",
         parse_confidence(fields.get("confidence")),
         date,
         None if _is_before(until, date) else until,
         _first_date(fields, ("expires_at", "expires")),
         parse_places(first_of(fields, _REPLACED), "e"),
+        _OPERATIONS.get(str(first_of(fields, _OPS)).strip().lower(), "add"),
+        quotes[1:],
+        kind.strip().lower() if isinstance(kind, str) else "",
     )
 
 
@@ -171,10 +189,11 @@ def _first_date(fields: Mapping[str, Any], names: Iterable[str]) -> str | None:
     return next(filter(None, (parse_date(fields.get(name)) for name in names)), None)
 
 
-def _parse_quote(value: object) -> str:
-    """The first quote, if there are several."""
-    quote = next(iter(value), "") if isinstance(value, list) else value
-    return clean_text(quote, _LONGEST_QUOTE) if isinstance(quote, str) else ""
+def _parse_quotes(value: object) -> tuple[str, ...]:
+    """The quotes: one, or a list of them."""
+    given = value if isinstance(value, list) else [value]
+    quotes = [clean_text(each, _LONGEST_QUOTE) for each in given if isinstance(each, str)]
+    return tuple(filter(None, quotes))[:_MOST_QUOTES]
 
 
 def _is_before(end: str | None, start: str | None) -> bool:

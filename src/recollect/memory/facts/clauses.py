@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ..texts.health import concerns_health
 from ..texts.remembered import remember_list
 from .chinese_clauses import chinese_clauses_of, lacks_subject
-from .health import concerns_health
 from .slots import OCCUPATION, Rewrite, Slot, slot_of
 
 """Gives a clause in the third person; `None` where that is not possible."""

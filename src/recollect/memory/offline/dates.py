@@ -10,7 +10,6 @@ from datetime import date, timedelta
 from itertools import zip_longest
 
 from ..texts.any_case import AnyCase
-from .english_rewriter import PAST
 from .moments import (
     NUMBER,
     Moment,
@@ -290,8 +289,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     ),
     (
         re.compile(
-            r"\b(?:on|for|by) the (?P<day>\d{1,2})(?:st|nd|rd|th)\b(?! (?:floor|street|avenue|grade|of"
-            r"|place|time|day|century|row))",
+            r"\b(?:on|for|by|to|until|till) the (?P<day>\d{1,2})(?:st|nd|rd|th)\b"
+            r"(?! (?:floor|street|avenue|grade|of|place|time|day|century|row))",
             _FLAGS,
         ),
         _day_of_month,
@@ -324,31 +323,11 @@ _NOW = (
     r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bget "
     r")(?<!getting )(?<!['’]m )(?<!['’]re )(?<!['’]s )(?<!\bso )(?<!\ban )(?<!\ba )"
 )
-_WAS = "|".join(
-    sorted(
-        PAST
-        - frozenset(
-            [
-                "bet",
-                "cut",
-                "hit",
-                "hurt",
-                "let",
-                "put",
-                "quit",
-                "read",
-                "set",
-                "spread",
-                "split",
-                "shed",
-                "cost",
-                "burst",
-                "cast",
-                "left",
-                "saw",
-            ]
-        )
-    )
+_WAS = (
+    "ate|became|began|bent|bought|broke|brought|built|came|caught|chose|dealt|did|drank|drew|drove|dug|fell|felt|flew"
+    "|forgot|fought|found|froze|gave|got|grew|had|heard|held|hid|hung|kept|knew|laid|led|lent|lit|lost|made|meant|met"
+    "|paid|ran|rang|rode|rose|said|sang|sank|sat|sent|shook|shot|showed|shut|slept|sold|spent|spoke|spun|stole|stood"
+    "|stuck|swam|swept|swore|taught|thought|threw|told|took|tore|understood|used|was|went|were|woke|won|wore|wrote"
 )
 _PAST = AnyCase(
     rf"\b(?:ago|yesterday|since|ever|back in|(?:a |this )?(?:photo|pic|picture|snap)|it['’]s been|quit"
@@ -371,11 +350,11 @@ def _tense_of(sentence: str) -> Tense:
     return "past" if _PAST.search(sentence) and not _FUTURE.search(sentence) else "future"
 
 
-def moments_in(sentence: str, said_on: date) -> list[Moment]:
-    """The first dates in an English sentence, in their order."""
+def moments_in(sentence: str, said_on: date, tense: Tense | None = None) -> list[Moment]:
+    """The first dates in an English sentence, in their order. `tense` is that of its verb, if it is known."""
     if not _NAMES_TIME.search(sentence) and not _NAMES_DATE.search(sentence):
         return []
-    tense = _tense_of(sentence)
+    tense = tense or _tense_of(sentence)
     found: list[Moment] = []
     for pattern, resolver in _PATTERNS:
         for match in pattern.finditer(sentence):

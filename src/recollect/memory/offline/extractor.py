@@ -1,172 +1,249 @@
-"""The three stages of the pipeline by rules, in English and Chinese: no model, and always the same result."""
+"""The stages of the pipeline by rules, in English and Chinese: no model, and always the same result."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
-from weakref import WeakKeyDictionary
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 
 from ..conversation import Message
 from ..entry import Entry
-from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
-from ..texts.similarity import mean_the_same, meaning_of, says_more
-from .decisions import FactIndex, TextIndex, decide
-from .messages import Setting, find_correction, read_message
+from .language import is_certainly_covered, is_covered
 from .own_words import own_words
-from .references import Referent, referent_in
-from .requests import is_personal
-from .sentences import split_sentences
+from .register import Register
+from .rules import patterns_of
+from .sentences import is_chinese, split_sentences, without_speech
+from .statements import Sentence, Statement, plain, read_text
 
 _AT_ONCE = 20  # messages, before other tasks of the event loop get their turn
-_LONG = 2000  # characters of a message; a shorter one is read whole, and at once
-_BEFORE = 10  # earlier messages whose statements may be corrected now
+_LONG = 2000  # characters of a message; a shorter one is read at once
+_BEFORE = 4  # earlier messages whose statements may be corrected now
 _MOST_SUMMARIZED = 50  # candidates in the summary of a stage
+_MOST_RECENT = 4  # statements that a correction may mean
+_SPELLED = re.compile(r"\bspel|\bwith an? \w", re.IGNORECASE)
+_QUESTION = re.compile(r"[^.!?？。]*[?？]\s*$")
+_ANSWERS = (
+    (re.compile(r"\bwhere (?:do|are) you (?:live|living|based)\b", re.IGNORECASE), "I live in {}."),
+    (re.compile(r"\b(?:what's|what is) your (?:full )?name\b", re.IGNORECASE), "My name is {}."),
+    (re.compile(r"\bhow old are you\b", re.IGNORECASE), "I am {}."),
+    (re.compile(r"\bwhere do you work\b", re.IGNORECASE), "I work at {}."),
+    (re.compile(r"\bwhat are you allergic to\b", re.IGNORECASE), "I'm allergic to {}."),
+    (re.compile("[你您](?:现在)?住在?(?:哪|什么地方)"), "我住在{}。"),
+    (re.compile("[你您](?:叫什么|的名字)"), "我叫{}。"),
+    (re.compile("[你您](?:今年)?(?:多大|几岁)"), "我今年{}。"),
+)
 
 
 class OfflineExtractor:
-    """Finds candidates and decides about them without a model."""
+    """Reads what the user states flatly, and keeps one value for each attribute."""
 
     model = "offline"
     asks_no_model = True
-
-    def __init__(self) -> None:
-        # Two stages read the same messages. Their candidates are cached for the lifetime of the excerpt.
-        self._read: WeakKeyDictionary[Excerpt, list[Candidate]] = WeakKeyDictionary()
+    reads_known = True
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
-        """Find first-person statements and dated happenings in the user's messages."""
-        found = [each for each in await self._candidates(excerpt) if _is_first_stage(each)]
-        left_out = await _count_left_out(excerpt)
-        data = {"sentences_left_out": left_out} if left_out else {}
-        return Answer(Modification(_summarize(found) or "Nothing new.", tuple(found)), data=data)
+        """What the messages change. The candidates say which entries they replace."""
+        reading = _Reading(excerpt)
+        await reading.read()
+        found = reading.register.candidates()
+        minds = [each for each in found if each.content_type == "mind"]
+        facts = [each for each in found if each.content_type != "mind"]
+        mind = Mind(_summarize(minds), _confidence(minds), tuple(minds))
+        text = _summarize(facts) or "Nothing new."
+        return Answer(
+            Modification(text, tuple(facts), mind),
+            data={name: count for name, count in reading.left_out.items() if count},
+        )
 
     async def update(
         self,
-        excerpt: Excerpt,  # noqa: ARG002  # part of the protocol, and not needed here
-        candidates: Sequence[Candidate],
-        known: Sequence[Entry],
+        excerpt: Excerpt,  # noqa: ARG002
+        candidates: Sequence[Candidate],  # noqa: ARG002
+        known: Sequence[Entry],  # noqa: ARG002
     ) -> Answer[Update]:
-        """Decide whether each candidate is added, supersedes known entries, or adds nothing."""
-        decisions = []
-        for decision in decide(candidates, known, await _find_retracted(candidates)):
-            await _yield_to_loop(decision.candidate)
-            decisions.append(decision)
-        return Answer(Update(tuple(decisions)))
+        """No decision of its own: the candidates say already what they replace and confirm."""
+        return Answer(Update(()))
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
-        """Find feelings, wishes and opinions in the user's messages that are not known yet."""
-        found = [each for each in await self._candidates(excerpt) if not _is_first_stage(each)]
-        new = _drop_known(found, known)
-        return Answer(Mind(_summarize(new), _confidence(new), tuple(new)))
-
-    async def _candidates(self, excerpt: Excerpt) -> list[Candidate]:
-        if excerpt not in self._read:
-            read = [each async for each in _read(excerpt)]
-            gone = await _find_retracted(read)
-            # Of two feelings that contradict each other the latter holds: the last stage cannot decide that.
-            self._read[excerpt] = [
-                each for place, each in enumerate(read) if each.content_type != "mind" or place not in gone
-            ]
-        return self._read[excerpt]
+        """What the user says flatly that they like, fear and want. The first stage answers for it, too."""
+        answer = await self.modification(replace(excerpt, known=tuple(known)))
+        return Answer(answer.value.mind or Mind("", None, ()), data=answer.data)
 
     async def aclose(self) -> None:
         """Nothing is held."""
 
 
-async def _yield_to_loop(number: int) -> None:
-    """Let others have their turn, now and then: all this is work for the processor."""
-    if number % _AT_ONCE == 0:
-        await asyncio.sleep(0)
+@dataclass
+class _Setting:
+    """Whether what is said is part of a play."""
+
+    is_play: bool = False
+
+    def hear(self, text: str) -> bool:
+        """Whether a message is part of a play."""
+        setting = patterns_of("zh" if is_chinese(text) else "en").setting
+        head = text[:_LONG].lower()
+        if self.is_play and setting["over"].search(head):
+            self.is_play = False
+            return False
+        self.is_play = self.is_play or bool(setting["play"].search(head))
+        return self.is_play
 
 
-async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
-    """The candidates in the user's messages, each once."""
-    seen = TextIndex()
-    before = excerpt.before[-1] if excerpt.before else None
-    own = [each for each in excerpt.before[-_BEFORE:] if excerpt.is_users(each)]
-    said = [each.content for each in (*own, *excerpt.messages) if excerpt.is_users(each)]
-    heard = [each.content for each in excerpt.messages if each.role == "assistant"]
-    setting = Setting(before, is_personal(said, heard), _last_referent([each.content for each in own]))
-    slotted = _last_with_slot(own)
-    for number, message in enumerate(excerpt.messages):
-        await _yield_to_loop(number)
-        if excerpt.is_users(message):
-            for candidate in await _candidates_in_thread(message, setting, slotted):
-                slotted = candidate if candidate.slot else slotted
-                if seen.same_as(candidate.text) is None:
-                    seen.add(f"{number}/{candidate.text}", candidate.text)
-                    yield candidate
-            referent = _last_referent([message.content]) or setting.referent
-            setting = replace(setting, referent=referent)
-        setting = replace(setting, before=message)
+class _Reading:
+    """Reads the messages of an excerpt into a register."""
+
+    def __init__(self, excerpt: Excerpt) -> None:
+        self.register = Register(excerpt.known)
+        self.left_out: Counter[str] = Counter()
+        self._excerpt = excerpt
+        self._setting = _Setting()
+        self._earlier: list[Statement] = []
+
+    async def read(self) -> None:
+        excerpt = self._excerpt
+        own = [each for each in excerpt.before if excerpt.is_users(each)]
+        for message in own:
+            self._setting.hear(plain(message.content))
+        for message in own[-_BEFORE:]:
+            self._earlier += self._statements(message)
+        before = excerpt.before[-1] if excerpt.before else None
+        for number, message in enumerate(excerpt.messages):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if excerpt.is_users(message):
+                # A long message is read in a thread, so that it does not block the loop.
+                if len(message.content) > _LONG:
+                    await asyncio.to_thread(self._read, message, before)
+                else:
+                    self._read(message, before)
+            before = message
+
+    def _statements(self, message: Message) -> list[Statement]:
+        sentences = read_text(_heard(message), message.created_at.date(), self.register.find)
+        return [each for sentence in sentences for each in sentence.statements]
+
+    def _read(self, message: Message, before: Message | None) -> None:
+        text = _heard(message)
+        text = self._readable(text, message.content)
+        if not text:
+            return
+        if self._setting.hear(text):
+            return
+        said_on = message.created_at.date()
+        answer = _as_answer(text, before)
+        sentences = read_text(answer or text, said_on, self.register.find)
+        for sentence in sentences:
+            self._apply(sentence, message.message_id, said_on)
+
+    def _readable(self, text: str, content: str) -> str:
+        """What there is to read of a message; what cannot be read is counted."""
+        if not text.strip():
+            if content.strip():
+                self.left_out["messages_only_code"] += 1
+            return ""
+        if not is_covered(text):
+            covered = [each for each in split_sentences(text).read if is_certainly_covered(each)]
+            self.left_out["messages_in_other_languages"] += not covered
+            return "\n".join(covered)
+        if len(text) > _LONG:
+            left_out = split_sentences(text).left_out
+            if left_out:
+                self.left_out["sentences_left_out"] += left_out
+        return text
+
+    def _apply(self, sentence: Sentence, message_id: str, said_on: date) -> None:
+        if self._correct(sentence, message_id, said_on):
+            return
+        understood = {each.attribute for each in sentence.statements if self.register.apply(each, message_id)}
+        if sentence.is_stated:
+            self.register.doubt_changed(sentence, understood, message_id)
+            if not understood:
+                self.register.doubt_mentioned(sentence, message_id)
+
+    def _correct(self, sentence: Sentence, message_id: str, said_on: date) -> bool:
+        """Apply a correction of the statement before; `False` if the sentence is none."""
+        recent = [*self.register.recent(), *reversed(self._earlier)][:_MOST_RECENT]
+        if not recent:
+            return False
+        patterns = patterns_of(sentence.language)
+        text, is_marked = sentence.text, False
+        place = 0
+        while marker := patterns.marker.match(text, place):
+            place, is_marked = _skip(text, marker.end()), True
+        if sentence.statements and not is_marked:
+            return False
+        for pattern in patterns.corrections:
+            match = pattern.match(text, place) or (pattern.match(text) if place else None)
+            old = match and match.groupdict().get("old")
+            if match is None or not (is_marked or old or _SPELLED.search(match.group())):
+                continue
+            if match.start("v") < place:  # the marker itself, as in "Hm.", is no value
+                continue
+            for statement in recent:
+                right = self._corrected(statement, match["v"].strip(), old, said_on)
+                if right and self.register.correct(right, statement, message_id):
+                    return True
+        if patterns.taken_back.match(text) and not sentence.statements:
+            self.register.doubt_last(message_id)
+        return False
+
+    def _corrected(self, wrong: Statement, value: str, old: str | None, said_on: date) -> Statement | None:
+        """The statement with another value, if the sentence that stated it can be read with that."""
+        for start, end in (wrong.span, wrong.moment_span):
+            was = wrong.sentence[start:end]
+            if not was or (old and not _is_part(old, was)):
+                continue
+            text = wrong.sentence[:start] + _as_before(value, was) + wrong.sentence[end:]
+            for sentence in read_text(text, said_on, self.register.find):
+                for each in sentence.statements:
+                    is_other = each.value != wrong.value or each.moment != wrong.moment
+                    if each.attribute == wrong.attribute and is_other and each.operation == wrong.operation:
+                        return each
+        return None
 
 
-def _last_referent(said: Sequence[str]) -> Referent | None:
-    """The last somebody close to the user whom the messages name."""
-    found = (referent_in(own_words(text[-_LONG:])) for text in reversed(said))
-    return next(filter(None, found), None)
+def _heard(message: Message) -> str:
+    return without_speech(plain(own_words(message.content)))
 
 
-async def _candidates_in_thread(
-    message: Message, setting: Setting, slotted: Candidate | None
-) -> list[Candidate]:
-    """The candidates of a message. A long message is read in a thread, so it does not block the loop."""
-    if len(message.content) > _LONG:
-        return await asyncio.to_thread(_candidates_of, message, setting, slotted)
-    return _candidates_of(message, setting, slotted)
+def _skip(text: str, place: int) -> int:
+    match = re.compile(r"[\s,.!:…–—-]*(?:that's|it's wrong|wait)?[\s,.!:…–—-]*").match(text, place)
+    return match.end() if match else place
 
 
-async def _count_left_out(excerpt: Excerpt) -> int:
-    """The number of the user's sentences that are not read because a message has too many."""
-    texts = [message.content for message in excerpt.messages if excerpt.is_users(message)]
-    split = [await asyncio.to_thread(split_sentences, text) for text in texts if len(text) > _LONG]
-    return sum(each.left_out for each in split)
+def _is_part(old: str, was: str) -> bool:
+    """Whether the words that are taken back are in those of the statement: "the 5th" in "5 February"."""
+    ours = {re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", word) for word in re.findall(r"\w+", old.casefold())}
+    theirs = {re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", word) for word in re.findall(r"\w+", was.casefold())}
+    return bool((ours - {"the", "on", "in", "a", "an"}) & theirs) or old.strip() in was
 
 
-async def _find_retracted(candidates: Sequence[Candidate]) -> set[int]:
-    """The indexes of the candidates that a later one takes back."""
-    index, places = FactIndex(), set[int]()
-    for place, candidate in enumerate(candidates):
-        await _yield_to_loop(place)
-        places.update(map(int, index.contradicted_by(candidate, meaning_of(candidate.text))))
-        index.add(str(place), candidate)
-    return places
+def _as_before(value: str, was: str) -> str:
+    """A value in the form of the one before it: "the 6th" in place of "5 February" is "6 February"."""
+    day = re.fullmatch(r"(?:on )?(?:the )?(\d{1,2})(?:st|nd|rd|th)?", value, re.IGNORECASE)
+    if day and re.search(r"[A-Za-z]{3}", was):
+        return re.sub(r"\d{1,2}(?:st|nd|rd|th)?", day[1], was, count=1)
+    number = re.fullmatch(r"\d[\d.,]*", value)
+    if number and re.search(r"\d", was):
+        return re.sub(r"\d[\d.,]*", value, was, count=1)
+    return value
 
 
-def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
-    """The last earlier statement with a slot, which may be corrected now.
-
-    It has no evidence here, because an earlier run has read its message.
-    """
-    found = [each for message in before for each in read_message(message, Setting())]
-    last = next((candidate for candidate in reversed(found) if candidate.slot), None)
-    return replace(last, evidence=()) if last else None
-
-
-def _candidates_of(message: Message, setting: Setting, slotted: Candidate | None) -> list[Candidate]:
-    correction = find_correction(message, slotted)
-    if correction is None:
-        return read_message(message, setting)
-    rest = read_message(correction.rest, setting) if correction.rest else []
-    return [*(each for each in rest if each.text != correction.original.text), correction.corrected]
-
-
-def _is_first_stage(candidate: Candidate) -> bool:
-    """Whether the first stage returns it, as it does retractions of feelings, which the second applies."""
-    return candidate.content_type != "mind" or takes_back(candidate.text)
-
-
-def _drop_known(candidates: Sequence[Candidate], known: Sequence[Entry]) -> list[Candidate]:
-    index = TextIndex()
-    for entry in known:
-        if entry.retired_at is None:
-            index.add(entry.content_id, entry.text)
-    return [candidate for candidate in candidates if not _is_known(candidate, index)]
-
-
-def _is_known(candidate: Candidate, index: TextIndex) -> bool:
-    meaning = meaning_of(candidate.text)
-    return any(mean_the_same(meaning, other) or says_more(other, meaning) for _, other in index.near(meaning))
+def _as_answer(text: str, before: Message | None) -> str | None:
+    """A short answer to a question of the assistant as a whole sentence; `None` if it is none."""
+    if before is None or before.role != "assistant" or len(text) > 60 or "\n" in text:
+        return None
+    question = _QUESTION.search(before.content[-_LONG:])
+    if question is None:
+        return None
+    answer = text.strip(" .!。！")
+    for pattern, sentence in _ANSWERS:
+        if pattern.search(question.group()) and not re.search(r"\bI\b|[?？我]", answer, re.IGNORECASE):
+            return sentence.format(answer)
+    return None
 
 
 def _summarize(candidates: Sequence[Candidate]) -> str:

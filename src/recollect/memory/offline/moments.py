@@ -6,40 +6,17 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
+from ..texts.numbers import TENS, UNITS
 from ..texts.synonyms import MONTH_NAMES
 
 # --- numbers written as words ---
 
-UNITS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-"""Whole numbers by their words, from 0 to 19."""
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 WORDS = (
     {word: number for number, word in enumerate(UNITS)}
-    | {word: 10 * number for number, word in enumerate(_TENS, 2)}
+    | {word: 10 * number for number, word in enumerate(TENS, 2)}
     | {"a": 1, "an": 1, "couple": 2}
 )
-NUMBER = r"(?:\d{1,3}|a couple(?: of)?|an?|" + "|".join([*UNITS[1:], *_TENS]) + ")"
+NUMBER = r"(?:\d{1,3}|a couple(?: of)?|an?|" + "|".join([*UNITS[1:], *TENS]) + ")"
 """A pattern for a number of days, weeks or years."""
 CHINESE_NUMBER = "(?:[0-9]{1,3}|[一二两三四五六七八九十]{1,3})"
 

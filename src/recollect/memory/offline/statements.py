@@ -1,437 +1,599 @@
-"""The statements of a message: its sentences that say something about the user, and their text as entries."""
+"""Reads what a message of a user states, by the patterns of its language.
+
+A pattern is matched where a clause begins. What is asked, supposed, quoted, played or ironic is not stated.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
-from itertools import islice
 
-from ..entry import ContentType
-from ..facts.chinese_clauses import chinese_clauses_of
-from ..facts.chinese_clauses import with_subject as with_chinese_subject
-from ..facts.clauses import clauses_of, parts_of
-from ..facts.instructions import chinese_instruction_in, instruction_in
-from ..facts.slots import Slot, slot_of
-from ..texts.remembered import remember, remember_list
-from .chinese_worth import is_worth_keeping_in_chinese
-from .english_rewriter import with_subject
-from .grammar import CHINESE, ENGLISH, Grammar, grammar_of
-from .moments import Moment, format_day
-from .own_words import looks_like_code, own_words
-from .references import Referent, referent_in
-from .requests import SUPPOSED, introduces_text, is_exercise
-from .salience import DATED, length_of, signs_of
-from .sentences import mask_numerals, sentences_of, without_opening, without_speech
-from .worth import is_worth_keeping, tells_of_activity, tells_of_life, tells_something
+from .chinese_dates import chinese_moments_in
+from .dates import moments_in
+from .instructions import instruction_in
+from .moments import Moment, chinese_number_of, number_of
+from .rules import Language, Operation, Patterns, Rule, attributes, patterns_of
+from .sentences import is_chinese, sentences_of
 
-_TODAY = (
-    "today",
-    "tonight",
-    "this morning",
-    "this afternoon",
-    "this evening",
-    "earlier today",
-    "今天",
-    "今晚",
-    "今早",
+_MOST_CLAUSES = 2000  # of a message: this bounds the time that a message takes
+_LONGEST_VALUE = 60
+_AND = re.compile(r",? (?:and|or|&) (?:to )?|, (?:and |or )?|和|跟|与|、|或者?|以及", re.IGNORECASE)
+_DETERMINER = re.compile(r"^(?:any|all|most|some|the|my|our)\s+", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)|\bof\b|\bthe\b|,", re.IGNORECASE)
+_MONTH_FIRST = re.compile(r"([A-Za-z]+)\.? (\d{1,2})( \d{4})?")
+_NUMBER = re.compile(r"\d+")
+_CHILDREN = {
+    "kids": "child",
+    "children": "child",
+    "boys": "son",
+    "girls": "daughter",
+    "grandchildren": "grandchild",
+}
+_PEOPLE = frozenset({"child", "son", "daughter", "brother", "sister", "sibling", "grandchild"})
+_EACH_CHILD = re.compile(
+    r"(?-i:(?P<n>[A-ZÀ-Þ][\w'-]+))"
+    r"(?:(?:,? (?:who(?:'s| is)|aged) | \(| )(?P<age>\d{1,2}|[a-z]+)\)?)?(?=,| and|\)|$| &)"
 )
-_POINTS_BACK = re.compile(
-    r"(?:it|they|he|she|this|that|these|those|there|his|her|their|its|some|one|both|neither|which|who|as"
-    r"|like|then|maybe|perhaps)"
-    r"(?:['’]\w+)?\b|[它他她这那]",
-    re.IGNORECASE,
+_MIXED = re.compile(r"[A-Za-z']{2,} [A-Za-z']+ [A-Za-z']+|^[A-Za-z]+ [A-Za-z]+[，,]")
+_OF_RELATION = re.compile(
+    "^(?:little|older|younger|big|elder|eldest|oldest|youngest|twin|middle|best|old|new|late) "
 )
-# Somebody or something of the user's that has a date, though the sentence does not say whose it is.
-_NAMED = re.compile(
-    r"(?!(?:The|It|This|That|Yesterday|Today|Tomorrow|There|Last|Next|On|In"
-    r"|At)\b)[A-Z][a-z]+ (?:and [A-Z][a-z]+ )?(?:was|were|is|are|died|turned|turns"
-    r"|moved|starts?|started|got|comes?|arrives?|passed|takes?|has|had|visits?|leaves?|flies|graduate[sd]?"
-    r"|will)\b"
-    r"|(?i:(?:the |next |our )?(?:flight|venue|exam|test|wedding|appointment|party|interview|surgery"
-    r"|operation|camp|trip|class|course|lease|contract"
-    r"|deadline|presentation|release|move|gig|concert|rehearsal|hearing|delivery|due date)\b)"
-)
-_READABLE = re.compile("[A-Za-z]{2}|[\u4e00-\u9fff]")  # the languages that the rules know
-# Digits of a card or an account never belong into a memory.
-_PAYMENT = re.compile(
-    r"\b(?:card|iban|cvv|cvc|pin|account number|routing number)\b[^.]{0,40}\d{3}|(?:\d[ -]?){13,19}"
-    r"|卡号?.{0,8}\d{4}",
-    re.IGNORECASE,
-)
-_LEAST_WORDS = 3
-_LEAST_CHARACTERS = 5  # of Chinese
-_LEAST_PLAIN = 3  # of Chinese, where it is plain what is said
-_WORD = re.compile(r"\w+")
-_CHARACTER = re.compile(r"\w")
+_AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
+_NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
+_CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
+_MY = re.compile(r"\b(?:my|our)\b")
+_AGES, _USERS_AGES = range(1, 120), range(10, 120)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody or an animal: the user, if there is neither a relation nor a name."""
+
+    relation: str = ""
+    name: str = ""
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is the user."""
+        return not self.relation and not self.name
+
+    def may_be(self, other: "Person") -> bool:
+        """Whether both may be the same: by name if both have one, else by what they are to the user."""
+        if self.is_user or other.is_user:
+            return self.is_user and other.is_user
+        if self.name and other.name:
+            return self.name.casefold() == other.name.casefold()
+        return self.relation.casefold() == other.relation.casefold()
+
+
+USER = Person()
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence that states something."""
+    """One value of one attribute of somebody, as a clause states it."""
 
-    sentence: str
-    heard: str
-    """The sentence without what is quoted in it."""
-    grammar: Grammar
-    place: int
-    """The number of the sentence in its message."""
-    moments: tuple[Moment, ...]
-    signs: tuple[float, ...]
-    length: float
-    whole: str | None = None
-    """The sentence of which it is a clause; `None` where it is a sentence of its own."""
-    told: str | None = None
-    """What the user wants from now on, in the third person, if it is a standing instruction."""
-
-    @cached_property
-    def plain(self) -> str | None:
-        """The sentence in the third person, without dates; `None` if it cannot be rewritten cleanly."""
-        return self.grammar.to_third_person(self.sentence)
-
-    @cached_property
-    def slot(self) -> Slot | None:
-        """The slot that it fills; `None` if it fills none."""
-        return slot_of(self.plain) if self.plain else None
-
-    @cached_property
-    def stands_alone(self) -> bool:
-        """Whether it is worth an entry in any conversation, independent of the rest of the message."""
-        if self.told or self.slot:
-            return True
-        if not self.reads_alone:
-            return False
-        is_dated = self.is_dated
-        if self.grammar.is_chinese:
-            return is_worth_keeping_in_chinese(self.heard, is_dated) and self.plain is not None
-        if self.plain is None:
-            is_day = any(moment.precision != "year" for moment in self.moments)
-            return is_dated and is_day and bool(_NAMED.match(self.sentence))
-        if not self.grammar.is_first_person(self.heard):
-            return is_dated or tells_of_life(with_subject(self.heard))
-        return is_worth_keeping(with_subject(self.heard), is_dated)
+    attribute: str
+    operation: Operation
+    subject: Person
+    value: str
+    language: Language
+    said_on: date
+    relation: str = ""
+    moment: Moment | None = None
+    form: str = ""
+    is_dated: bool = False
+    until: Moment | None = None
+    """When it ends, if that is said and still ahead."""
+    sentence: str = ""
+    """The sentence that states it, and the place of the value in it."""
+    span: tuple[int, int] = (0, 0)
+    moment_span: tuple[int, int] = (0, 0)
 
     @property
-    def only_dates(self) -> bool:
-        """Whether it says when, and only the question before it says what."""
-        return self.place == 0 and self.plain is None and self.is_dated and self.reads_alone
-
-    @cached_property
-    def is_dated(self) -> bool:
-        """Whether it names a day or a period other than today, or tells of an activity of today."""
-        is_other_day = any(
-            moment.precision != "day" or moment.phrase.lower() not in _TODAY for moment in self.moments
-        )
-        return is_other_day or (bool(self.moments) and tells_of_activity(self.heard))
-
-    @property
-    def tells_something(self) -> bool:
-        """Whether it tells more than how the user feels at the moment, or what they will do next."""
-        if not _READABLE.search(self.heard):
-            return False
-        return self.grammar.is_chinese or tells_something(self.heard)
-
-    @cached_property
-    def reads_alone(self) -> bool:
-        """Whether it is understood without the sentences before it."""
-        if self.plain is None and (
-            self.grammar.speaks_to_somebody(self.heard) or self.grammar.is_first_person(self.heard)
-        ):
-            return False
-        return not _POINTS_BACK.match(self.sentence)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it says in a few words who the user is, or what they have, like or want."""
-        return bool(self.grammar.plain.search(self.heard))
-
-    @property
-    def score(self) -> float:
-        """Its score as an entry by itself."""
-        return sum(self.signs) + self.length + (DATED if self.moments else 0.0)
-
-    @cached_property
-    def is_end(self) -> bool:
-        """Whether it says that the user left a job, which is both an event and a change of the profile."""
-        return bool(self.grammar.left.search(self.heard))
-
-    @property
-    def is_happening(self) -> bool:
-        """Whether it is a happening, whose date matters."""
-        return self.content_type == "event" or self.is_end
-
-    @cached_property
-    def content_type(self) -> ContentType:
-        """The type of its entry: who the user is, what happened, or what they think, feel and want."""
-        if self.told:
-            return "mind"
-        if self.slot or self.is_end:
-            return "profile"
-        done, mind = self.grammar.done.search(self.heard), self.grammar.mind.search(self.heard)
-        if self.moments and not all(moment.is_since or moment.is_until for moment in self.moments):
-            return "mind" if not done and self.grammar.wish.search(self.heard) else "event"
-        if self.grammar.over.search(self.heard):
-            done = None  # the end of a state is no happening
-        if mind and not (done and done.start() < mind.start()):
-            return "mind"
-        return "event" if done and not self.moments else "profile"
-
-
-@remember_list
-def statements_of(text: str, said_on: date, referent: Referent | None = None) -> list[Statement]:
-    """The statements of a message, in their order.
-
-    `referent` is somebody whom an earlier message names, and whom a pronoun in this one may stand for.
-    """
-    if is_exercise(text):
-        return []
-    clauses = enumerate(_once_each(_statement_clauses(sentences_of(own_words(text)), referent)))
-    found = (_statement_of(clause, place, said_on) for place, clause in clauses if clause.words)
-    return [statement for statement in found if not _is_about_the_other(statement)]
-
-
-def _is_about_the_other(statement: Statement) -> bool:
-    """Whether it is about the listener, as in "I'm impressed by your courage"."""
-    grammar, sentence = statement.grammar, statement.heard
-    is_happening = bool(statement.moments) or bool(grammar.done.search(sentence))
-    return not statement.told and grammar.speaks_to_somebody(sentence) and not is_happening
+    def key(self) -> str:
+        """What tells it from other values of the attribute; empty if there is only one value."""
+        attribute = attributes()[self.attribute]
+        if attribute.is_keyed:
+            return (self.value if self.attribute == "plan" else self.relation).casefold()
+        return "" if attribute.is_single else _DETERMINER.sub("", self.value.casefold())
 
 
 @dataclass(frozen=True)
-class _Clause:
-    """The words of a clause, or none for a sentence that states nothing."""
+class Sentence:
+    """A sentence, with what it states."""
 
-    words: str
-    whole: str | None = None
-    told: str | None = None
-
-
-_NOTHING = _Clause("")
-_MOST_CLAUSES = 2000  # of a message: this bounds the time that a message takes
+    text: str
+    language: Language
+    statements: tuple[Statement, ...]
+    is_stated: bool = True
+    """Whether the user states something of themselves in it: it is no question, play or quote."""
 
 
-def _once_each(clauses: Iterable[_Clause]) -> Iterator[_Clause]:
-    """The first clauses, with an empty one for each that was there before."""
-    seen: set[str] = set()
-    for clause in islice(clauses, _MOST_CLAUSES):
-        yield _NOTHING if clause.words in seen else clause
-        seen.add(clause.words)
+Named = Callable[[str], Person | None]
+"""Finds somebody by a name, or by what they are to the user."""
 
 
-def _statement_clauses(sentences: list[str], referent: Referent | None) -> Iterator[_Clause]:
-    """The clauses that state something, and an empty one for any other sentence."""
-    was_injected, before = False, ""
-    read: set[str] = set()
-    for sentence in _own_sentences(sentences):
-        grammar = grammar_of(sentence)
-        opened = without_opening(sentence)
-        is_injected = bool(grammar.injection.search(sentence))
-        was_injected = is_injected or (was_injected and bool(grammar.order.search(opened)))
-        if was_injected or grammar.recalled.search(sentence) or looks_like_code(sentence):
-            yield _NOTHING
-        elif grammar.is_chinese:
-            yield from _chinese_clauses(opened, before)
-        elif told := instruction_in(sentence):
-            yield _Clause(opened, told=told)
-        else:
-            for part in parts_of(opened):
-                if part in read:
-                    continue
-                read.add(part)
-                said = referent.replace_in(part) if referent else part
-                for each in parts_of(said) if said != part else [said]:
-                    yield from _english_clauses(each)
-                referent = referent_in(said) or referent
-        before = opened
+def in_lower_case(text: str) -> str:
+    """The text in lower case, if that has the same places."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text
 
 
-def _english_clauses(part: str) -> Iterator[_Clause]:
-    told = instruction_in(part)
-    part = without_opening(part)
-    told = told or instruction_in(part)
-    if told:
-        yield _Clause(part, told=told)
-    elif not states_something(part):
-        yield _NOTHING
-    else:
-        clauses = clauses_of(part, ENGLISH.to_third_person)
-        whole = part if len(clauses) > 1 else None
-        yield from (_Clause(each, whole) if states_something(each) else _NOTHING for each in clauses)
+def plain(text: str) -> str:
+    """A text with typewriter quotes."""
+    return text.replace("’", "'").replace("‘", "'")
 
 
-def _chinese_clauses(sentence: str, before: str) -> Iterator[_Clause]:
-    rewrite = CHINESE.to_third_person
-    whole = with_chinese_subject(sentence, before, rewrite)
-    clauses = [without_opening(each) for each in chinese_clauses_of(whole, rewrite)]
-    for clause in clauses if len(clauses) > 1 else [whole]:
-        told = chinese_instruction_in(clause)
-        if told or states_something(clause):
-            yield _Clause(clause, whole if len(clauses) > 1 else None, told)
-        else:
-            yield _NOTHING
-
-
-def _own_sentences(sentences: list[str]) -> list[str]:
-    """The user's own sentences, without a text that they want translated, rewritten or the like."""
-    for place, sentence in enumerate(sentences):
-        grammar, opened = grammar_of(sentence), without_opening(sentence)
-        is_last = place == len(sentences) - 1
-        if is_last and place and grammar.work_above.search(opened):
-            return []
-        if grammar.work_below.search(opened) or SUPPOSED.search(opened) or introduces_text(opened):
-            return sentences[:place]
-    return sentences
-
-
-@remember
-def states_something(sentence: str) -> bool:
-    """Whether a sentence without its opening is more than a question, a courtesy or a reaction."""
-    grammar = grammar_of(sentence)
-    if grammar.question.search(sentence) or any(pattern.search(sentence) for pattern in grammar.junk):
-        return False
-    if looks_like_code(sentence) or _PAYMENT.search(sentence):
-        return False
-    if grammar.is_chinese:
-        return _says_enough_in_chinese(sentence)
-    return len(_WORD.findall(sentence)) >= _LEAST_WORDS
-
-
-def _says_enough_in_chinese(sentence: str) -> bool:
-    count = len(_CHARACTER.findall(sentence))
-    is_plain = count >= _LEAST_PLAIN and CHINESE.plain.search(sentence)
-    return (
-        count >= _LEAST_CHARACTERS
-        or bool(is_plain)
-        or slot_of(CHINESE.to_third_person(sentence) or "") is not None
-    )
-
-
-def statement_of(sentence: str, place: int, said_on: date) -> Statement:
-    """A sentence as a statement."""
-    return _statement_of(_Clause(sentence), place, said_on)
-
-
-def _statement_of(clause: _Clause, place: int, said_on: date) -> Statement:
-    sentence = clause.words
-    grammar, heard = grammar_of(sentence), mask_numerals(without_speech(sentence))
-    return Statement(
-        sentence,
-        heard,
-        grammar,
-        place,
-        tuple(grammar.moments_in(heard, said_on)),
-        signs_of(heard, grammar.is_chinese),
-        length_of(heard, grammar.is_chinese),
-        clause.whole,
-        clause.told,
-    )
-
-
-# --- the text of an entry ---
-
-LONGEST = 200
-"""The approximate number of characters of an entry."""
-
-_POSSESSIVE = re.compile(r"['’]s\b")
-_OWN_PREPOSITION = re.compile(
-    r"(on|in|since|during|of|by|from|until) (?!\d+ (?:day|week|month|year)|an? |two |three |four |five )",
-    re.IGNORECASE,
-)
-_AFTER_PREPOSITION = re.compile(
-    r"\b(?:on|in|since|during|of|by|from|until|till|before|after|to|for|around|about|through|between|and"
-    r"|or|the|this|next|last|early|late|mid|end of)[ -]$",
-    re.IGNORECASE,
-)
-_BARE_DATE = re.compile(r"(?:\d|[A-Z][a-z]+\.? \d|the \w+ of)")
-_COUNTED = re.compile(r"\w+ (?:weeks|weekends) (?:before|after)")
-_IS = re.compile(r" (?:was|is|were|has|had|felt|will)\b")
-_LAST_SIGN = re.compile(r"[\s!.,;:…–—~-]+$|[。！，；：～]+$")
-
-
-def render_statement(statement: Statement, question: str | None = None) -> str:
-    """The text of an entry for a statement, without the day on which it was said."""
-    if statement.told:
-        return statement.told
-    dated = _insert_dates(statement, is_quoted=question is not None)
-    rendered = statement.grammar.to_third_person(dated)
-    if rendered is not None:
-        return _end_sentence(rendered, statement.grammar)
-    if question is None:
-        return _end_sentence(dated[:1].upper() + dated[1:], statement.grammar)
-    quote = statement.grammar.quote(_end_sentence(dated, statement.grammar))
-    return _add_question(question, quote, statement.grammar)
-
-
-def add_said_on(text: str, said_on: date, grammar: Grammar) -> str:
-    """The text with the day on which it was said."""
-    day = format_day(said_on, grammar.is_chinese)
-    if grammar.is_chinese:
-        return f"{text.rstrip('。')}（说于{day}）。"
-    return f"{text.rstrip('.')} (said on {day})."
-
-
-def _insert_dates(statement: Statement, is_quoted: bool = False) -> str:
-    """The sentence with the resolved date in place of each relative phrase, or after it in a quote."""
-    text = shorten(statement.sentence, max((moment.end for moment in statement.moments), default=0))
-    if statement.slot and statement.slot.name == "birthday":
-        return text  # it is on this day of every year
-    for moment in reversed(statement.moments):
-        if moment.words and moment.end <= len(text) and is_quoted:
-            text = f"{text[: moment.end]} ({moment.words}){text[moment.end :]}"
-        elif moment.words and moment.end <= len(text):
-            text = _with_date(text, moment, statement.grammar)
-    return text
-
-
-def _with_date(text: str, moment: Moment, grammar: Grammar) -> str:
-    before, after = text[: moment.start], text[moment.end :]
-    if grammar.is_chinese:
-        return f"{before}{moment.words}{after}"
-    if possessive := _POSSESSIVE.match(after):
-        return f"{text[: moment.end]}{possessive.group()} ({moment.words}){after[possessive.end() :]}"
-    words = moment.words
-    if moment.last is None or not words.startswith("from"):
-        words = f"{_preposition(before, moment, after)}{words}"
-    return f"{before}{words[:1].upper() + words[1:] if not before else words}{after}"
-
-
-def _preposition(before: str, moment: Moment, after: str) -> str:
-    """The preposition of a date that is written in place of a phrase: "on", "in" or none."""
-    own = _OWN_PREPOSITION.match(moment.phrase)
-    if moment.words.startswith("since"):
-        return ""
-    if own:
-        return f"{own.group(1).lower()} "
-    if (
-        _AFTER_PREPOSITION.search(before)
-        or _BARE_DATE.match(moment.phrase)
-        or (not before and _IS.match(after))
+def read_text(text: str, said_on: date, find: Named) -> list[Sentence]:
+    """The sentences of a text, with their statements."""
+    reader = _Reader(said_on, find, not re.search(r"[A-Z]", text))
+    sentences = [part for each in sentences_of(text) for part in _by_language(each)]
+    sentences = [each.strip() for each in sentences]
+    languages: list[Language] = ["zh" if is_chinese(each) else "en" for each in sentences]
+    if any(_made_up(each, language) for each, language in zip(sentences, languages, strict=True)):
+        return [
+            Sentence(each, language, (), False) for each, language in zip(sentences, languages, strict=True)
+        ]
+    found: list[Sentence] = []
+    for each, language in zip(sentences, languages, strict=True):
+        if patterns_of(language).setting["introduces"].search(each):
+            break
+        found.append(reader.read(each, language))
+        if reader.clauses > _MOST_CLAUSES:
+            break
+    if len(found) > 1 and patterns_of(found[-1].language).setting["work_above"].search(
+        found[-1].text.lower()
     ):
+        return [replace(each, statements=(), is_stated=False) for each in found]
+    return found
+
+
+def _by_language(sentence: str) -> list[str]:
+    """The parts of a sentence that is partly in Chinese and partly in English."""
+    if sentence.isascii() or not _MIXED.search(sentence):
+        return [sentence]
+    return [part for part in re.split("[，,。！!；;]+", sentence) if part.strip()]
+
+
+def _made_up(sentence: str, language: Language) -> bool:
+    return bool(patterns_of(language).setting["made_up"].search(in_lower_case(sentence)))
+
+
+class _Reader:
+    """Reads the sentences of one message."""
+
+    def __init__(self, said_on: date, find: Named, is_lowercase: bool) -> None:
+        self.clauses = 0
+        self._said_on = said_on
+        self._find = find
+        self._is_lowercase = is_lowercase
+        self._referent: Person | None = None
+        self._subject_before = USER
+        self._rules: list[Rule] = []
+        self._named: dict[str, Person] = {}
+
+    def read(self, sentence: str, language: Language) -> Sentence:
+        patterns = patterns_of(language)
+        setting = patterns.setting
+        if setting["question"].search(sentence) or setting["ironic"].search(sentence):
+            return Sentence(sentence, language, tuple(self._requests(sentence, patterns)), False)
+        if setting["bare"].match(sentence):
+            sentence = f"I {sentence[:1].lower()}{sentence[1:]}"
+        lowered = in_lower_case(sentence)
+        found_hints = {hint for hint in patterns.hints if hint.search(lowered)}
+        self._rules = [rule for rule in patterns.rules if rule.hint is None or rule.hint in found_hints]
+        for word in _CAPITALIZED.findall(sentence):
+            self._referent = self._find(word) or self._referent
+        named = list(self._relations(sentence, patterns))
+        found = [*named, *self._clauses(sentence, patterns)]
+        return Sentence(sentence, language, tuple(dict.fromkeys(found)))
+
+    def _requests(self, sentence: str, patterns: Patterns) -> Iterator[Statement]:
+        """A question that asks for something from now on: "could you always answer in German?"."""
+        asks = patterns.instructions.get("asks")
+        if asks and asks.search(sentence):
+            told = instruction_in(sentence.rstrip("?？ "), 0, patterns)
+            if told is not None:
+                yield self._instruction(told.text, sentence, (0, told.end), patterns)
+
+    # --- those close to the user ---
+
+    def _relations(self, sentence: str, patterns: Patterns) -> Iterator[Statement]:
+        """Those whom a sentence names, wherever it does."""
+        for rule in self._rules:
+            if not rule.is_anywhere:
+                continue
+            for match in rule.pattern.finditer(sentence):
+                name = match["n"]
+                if name.casefold() in self._named:
+                    continue
+                if rule.unless.search(name) or not _are_names(match, patterns):
+                    continue
+                if self._is_unreal(sentence, match.start(), patterns):
+                    continue
+                yield self._relation(match["r"].lower(), _capitalized(name), match, patterns)
+
+    def _relation(self, relation: str, name: str, match: re.Match[str], patterns: Patterns) -> Statement:
+        is_new = relation.startswith("new ")
+        relation = _AGE_OF_RELATION.sub("", relation) or "partner"
+        person = Person(relation, name)
+        self._named[name.casefold()] = person
+        self._referent = person
+        return Statement(
+            relation_kind(relation, patterns),
+            "set",
+            USER,
+            name,
+            patterns.language,
+            self._said_on,
+            relation,
+            form="new" if is_new else "",
+            sentence=match.string,
+            span=match.span("n"),
+        )
+
+    # --- clauses ---
+
+    def _clauses(self, sentence: str, patterns: Patterns) -> Iterator[Statement]:
+        last = 0
+        for begin, start in _starts(sentence, patterns):
+            self.clauses += 1
+            if start < last:
+                continue
+            if self._is_unreal(sentence, begin, patterns):
+                return
+            told = instruction_in(sentence, start, patterns)
+            if told is not None:
+                last = told.end
+                yield self._instruction(told.text, sentence, (start, told.end), patterns)
+                continue
+            for found, end in self._match(sentence, begin, start, patterns):
+                last = end
+                yield found
+
+    def _instruction(self, text: str, sentence: str, span: tuple[int, int], patterns: Patterns) -> Statement:
+        return Statement(
+            "instruction", "set", USER, text, patterns.language, self._said_on, sentence=sentence, span=span
+        )
+
+    def _is_unreal(self, sentence: str, place: int, patterns: Patterns) -> bool:
+        return bool(place and patterns.setting["unreal"].search(in_lower_case(sentence), 0, place))
+
+    def _match(
+        self, sentence: str, begin: int, start: int, patterns: Patterns
+    ) -> Iterator[tuple[Statement, int]]:
+        text, name = sentence, ""
+        if patterns.language == "zh" and start < len(sentence):
+            text, name = self._with_mark(sentence, start)
+        is_found = False
+        for rule in self._rules:
+            if rule.is_anywhere or (rule.is_lowercase and not self._is_lowercase):
+                continue
+            if is_found and rule.operation != "set":
+                continue
+            match = rule.pattern.match(text, start)
+            if match is None:
+                continue
+            read = list(self._read_match(rule, match, begin, name, patterns))
+            if read:
+                yield from ((each, match.end()) for each in read)
+                if read[0].operation == "set":
+                    return
+                is_found = True  # an end may be followed by what holds instead
+
+    def _with_mark(self, sentence: str, start: int) -> tuple[str, str]:
+        """The sentence with a mark in place of a known name at the beginning of a clause."""
+        for length in (4, 3, 2):
+            for offset in (0, 1):
+                name = sentence[start + offset : start + offset + length]
+                if offset and sentence[start] not in "和跟与":
+                    continue
+                if len(name) == length and self._person(name):
+                    marked = "@" + "\0" * (length - 1)
+                    return (
+                        sentence[: start + offset] + marked[:1] + sentence[start + offset + length :],
+                        name,
+                    )
+        return sentence, ""
+
+    def _person(self, name: str) -> Person | None:
+        return self._named.get(name.casefold()) or self._find(name)
+
+    def _read_match(
+        self, rule: Rule, match: re.Match[str], begin: int, name: str, patterns: Patterns
+    ) -> Iterator[Statement]:
+        sentence = match.string
+        after = _rest_of_clause(sentence, match.end(), patterns)
+        if rule.unless_match.search(match.group()) or rule.unless_after.match(after):
+            return
+        if patterns.setting["taint"].search(in_lower_case(sentence), match.start()):
+            return
+        if rule.requires and not rule.requires.search(match.group() + after):
+            return
+        subject = self._subject(match, name) if _are_names(match, patterns) else None
+        if subject is None:
+            return
+        clause = sentence[begin : match.end()] + after
+        moment = _moment_in(clause, self._said_on, patterns.language, is_plan=rule.needs_date)
+        if rule.needs_date and not _is_certain(moment):
+            return
+        if rule.attribute == "children":
+            yield from self._children(match, patterns)
+            return
+        statement = self._statement(rule, match, subject, moment, begin, patterns)
+        if statement is not None:
+            self._subject_before = subject
+            if not subject.is_user:
+                self._referent = subject
+            yield from self._values(statement, rule)
+
+    def _statement(
+        self,
+        rule: Rule,
+        match: re.Match[str],
+        subject: Person,
+        moment: Moment | None,
+        begin: int,
+        patterns: Patterns,
+    ) -> Statement | None:
+        groups = match.groupdict()
+        value = rule.value_text or (groups.get("v") or "").strip(" ,.")
+        if len(value) > _LONGEST_VALUE or rule.unless.search(value):
+            return None
+        if (
+            rule.attribute in _NAMED
+            and value.removeprefix("the ").split(" ")[0] in patterns.words["not_a_name"]
+        ):
+            return None
+        attribute, relation = rule.attribute, rule.relation_text or (groups.get("r") or "").lower().strip()
+        if attribute == "amount" and not relation:
+            return None
+        if attribute in ("relation", "partner") and rule.operation == "end":
+            return self._parting(rule, match, subject, moment, patterns)
+        until: Moment | None = None
+        if moment is not None and _is_ahead(moment, self._said_on) and not rule.needs_date:
+            if moment.is_until or not rule.future:
+                until, moment = (moment if moment.is_until else None), None
+            else:
+                attribute, value = "plan", rule.future.format(value)
+        elif rule.noun != "{}":
+            value = rule.noun.format(value, t=groups.get("t"))
+        if rule.is_timeless:
+            moment = None
+        if (
+            rule.operation == "set"
+            and attribute != "plan"
+            and not (attributes()[attribute].has_since or rule.needs_date)
+        ):
+            moment = None
+        value = _MY.sub("their", value) if patterns.language == "en" else value
+        if rule.is_lowercase:
+            value = value.title()
+        if attribute == "habit":
+            value = f"{_third_person(groups['verb'])} {value}"
+        dated = attributes()[attribute].is_dated or rule.is_dated
+        return Statement(
+            attribute,
+            rule.operation,
+            subject,
+            value,
+            patterns.language,
+            self._said_on,
+            relation,
+            moment,
+            rule.form,
+            dated,
+            until if attributes()[attribute].has_since else None,
+            match.string,
+            match.span("v") if "v" in groups else match.span(),
+            (begin + moment.start, begin + moment.end) if moment else (0, 0),
+        )
+
+    def _parting(
+        self, rule: Rule, match: re.Match[str], subject: Person, moment: Moment | None, patterns: Patterns
+    ) -> Statement | None:
+        """The end of a relation, by separation or death."""
+        groups = match.groupdict()
+        person = subject
+        if groups.get("n"):
+            person = self._person(groups["n"]) or Person("", groups["n"])
+        attribute = "partner" if rule.attribute == "partner" else relation_kind(person.relation, patterns)
+        return Statement(
+            attribute,
+            "end",
+            USER,
+            person.name,
+            patterns.language,
+            self._said_on,
+            person.relation,
+            moment,
+            rule.form,
+            sentence=match.string,
+            span=match.span(),
+        )
+
+    def _subject(self, match: re.Match[str], name: str) -> Person | None:
+        """Whom a clause is about; `None` if that is nobody known."""
+        groups = match.groupdict()
+        if groups.get("rel"):
+            return self._close_person(groups["rel"].lower(), groups.get("rn") or "")
+        if groups.get("who"):
+            return self._person(name if groups["who"] == "@" else groups["who"])
+        if groups.get("pron"):
+            return self._referent
+        if "same" in groups:
+            return self._subject_before if match.start() else None
+        if "I" in groups and groups["I"] is None and ("rel" in groups):  # a Chinese clause without a subject
+            return self._referent or (None if self._mentions_others(match) else USER)
+        if groups.get("I") and is_chinese(match.string):
+            self._referent = None
+        return USER
+
+    def _mentions_others(self, match: re.Match[str]) -> bool:
+        """Whether somebody else is mentioned before, so that it is not certain whom a clause is about."""
+        before = match.string[: match.start()]
+        return any(each in before for each in patterns_of("zh").words["relation"] if len(each) > 1)
+
+    def _close_person(self, relation: str, name: str) -> Person:
+        known = self._person(name) if name else self._find(relation)
+        return replace(known, relation=known.relation or relation) if known else Person(relation, name)
+
+    def _children(self, match: re.Match[str], patterns: Patterns) -> Iterator[Statement]:
+        """How many children or animals of a kind the user has, and what they are called."""
+        counted = match["r"]
+        noun = counted.split()[-1].lower()
+        base = Statement(
+            "relatives",
+            "set",
+            USER,
+            counted,
+            patterns.language,
+            self._said_on,
+            noun,
+            sentence=match.string,
+            span=match.span("r"),
+        )
+        yield base
+        one = _CHILDREN.get(noun) or noun.removesuffix("s")
+        for each in _EACH_CHILD.finditer(match["names"] or ""):
+            person = Person(one, each["n"])
+            self._named[each["n"].casefold()] = person
+            yield replace(
+                base, attribute="person" if one in _PEOPLE else "pet", value=each["n"], relation=one
+            )
+            age = _number(each["age"] or "", "en")
+            if age:
+                yield replace(base, attribute="age", subject=person, value=age, relation="", is_dated=True)
+
+    def _values(self, statement: Statement, rule: Rule) -> Iterator[Statement]:
+        """The statement, for each of its values."""
+        value = statement.value
+        if rule.value == "list":
+            for each in filter(None, map(str.strip, _AND.split(value))):
+                one = replace(statement, value=_DETERMINER.sub("", each))
+                yield replace(one, relation=_verb_for(one)) if rule.attribute == "avoids" else one
+        elif rule.value == "number":
+            number = _number(value, statement.language)
+            if number and int(number) in (_USERS_AGES if statement.subject.is_user else _AGES):
+                yield replace(statement, value=number)
+        elif rule.value == "day":
+            yield replace(statement, value=_day(value))
+        elif rule.attribute in ("possession",) and rule.operation != "set":
+            yield replace(statement, value=_DETERMINER.sub("", value))
+        else:
+            yield statement
+
+
+def relation_kind(relation: str, patterns: Patterns) -> str:
+    """The attribute of a relation: there is one partner, and there may be several friends."""
+    noun = relation.split()[-1] if patterns.language == "en" and relation else relation
+    words = patterns.words
+    if noun in words["partner"]:
+        return "partner"
+    if noun in words["parent"]:
+        return "parent"
+    is_pet = (
+        relation in words["pet"]
+        or noun in words["pet"]
+        or any(relation.endswith(each) for each in words["pet"])
+    )
+    return "pet" if is_pet else "person"
+
+
+def _are_names(match: re.Match[str], patterns: Patterns) -> bool:
+    """Whether the groups of a match are what they should be: relations, and names."""
+    groups = match.groupdict()
+    words = patterns.words
+    if patterns.language == "zh":
+        return True
+    relation = groups.get("rel") or (groups.get("r") if "n" in groups else "")
+    if relation and not _is_relation(relation.lower(), patterns):
+        return False
+    named = " ".join(filter(None, (groups.get(name) for name in ("n", "rn", "who"))))
+    capitalized = [word for word in named.split() if word[:1].isupper()]
+    return not any(word in words["not_a_name"] for word in capitalized)
+
+
+def _is_relation(relation: str, patterns: Patterns) -> bool:
+    """Whether words say what somebody is to the user, such as "little sister" and "golden retriever"."""
+    known = patterns.words["relation"] | patterns.words["pet"]
+    plain = _OF_RELATION.sub("", relation)
+    return plain in known or relation in known
+
+
+# --- places where a clause begins ---
+
+
+def _starts(sentence: str, patterns: Patterns) -> Iterator[tuple[int, int]]:
+    """Where clauses begin: with their openings, and without."""
+    begins = [0, *(match.end() for match in patterns.setting["separator"].finditer(sentence))]
+    opening = patterns.setting["opening"]
+    for begin in begins:
+        start = begin
+        yield begin, start
+        for _ in range(6):
+            match = opening.match(sentence, start)
+            if not match or match.end() == start or match.end() >= len(sentence):
+                break
+            start = match.end()
+            yield begin, start
+
+
+def _rest_of_clause(sentence: str, end: int, patterns: Patterns) -> str:
+    match = patterns.setting["separator"].search(sentence, end)
+    return sentence[end : match.start() if match else len(sentence)]
+
+
+# --- values ---
+
+
+def _verb_for(statement: Statement) -> str:
+    """Whether a food is eaten or drunk."""
+    is_drink = statement.value.lower() in patterns_of(statement.language).words["drink"]
+    if statement.language == "zh":
+        return "喝" if is_drink else "吃"
+    return "drink" if is_drink else "eat"
+
+
+def _third_person(verb: str) -> str:
+    first, _, rest = verb.lower().partition(" ")
+    changed = {"go": "goes", "do": "does", "have": "has"}.get(first, f"{first}s")
+    return f"{changed} {rest}".strip()
+
+
+def _moment_in(clause: str, said_on: date, language: Language, is_plan: bool) -> Moment | None:
+    if language == "zh":
+        found = chinese_moments_in(clause.replace("了", " ") if is_plan else clause, said_on)
+    else:
+        found = moments_in(clause, said_on, "future" if is_plan else None)
+    return found[0] if len(found) == 1 else None
+
+
+def _is_certain(moment: Moment | None) -> bool:
+    return moment is not None and moment.precision not in ("week", "weekend", "season")
+
+
+def _is_ahead(moment: Moment, said_on: date) -> bool:
+    return moment.day > said_on
+
+
+def _number(words: str, language: Language) -> str:
+    digits = _NUMBER.search(words)
+    if digits:
+        return digits.group()
+    try:
+        return str(chinese_number_of(words) if language == "zh" else number_of(words))
+    except (KeyError, IndexError):
         return ""
-    if _COUNTED.match(moment.words):
-        return ""
-    return "on " if moment.precision in ("day", "weekend") else "in "
 
 
-def shorten(sentence: str, least: int = 0) -> str:
-    """A long sentence, cut at the end of a part, but not before `least` characters."""
-    if len(sentence) <= LONGEST:
-        return sentence
-    places = [
-        match.start() for match in re.finditer(r" [-–—] |[;,，；] ?| (?:and|but|so|because) ", sentence)
-    ]
-    fitting = [place for place in places if max(60, least) <= place <= LONGEST]
-    cut = fitting[-1] if fitting else max(LONGEST, least)
-    return sentence[:cut].rstrip() + "…"
+def _day(words: str) -> str:
+    """A day of the year, the number first: "3 May"."""
+    text = " ".join(_ORDINAL.sub(" ", words).split()).rstrip(".")
+    match = _MONTH_FIRST.fullmatch(text)
+    return f"{match[2]} {match[1]}{match[3] or ''}" if match else text
 
 
-def _end_sentence(text: str, grammar: Grammar) -> str:
-    if text.endswith("…"):
-        return text
-    return _LAST_SIGN.sub("", text) + ("。" if grammar.is_chinese else ".")
-
-
-def _add_question(question: str, quote: str, grammar: Grammar) -> str:
-    if grammar.is_chinese:
-        return f"被问到“{question}”时，{quote}"
-    return f'Asked "{question}", {quote[0].lower()}{quote[1:]}'
+def _capitalized(name: str) -> str:
+    return name[:1].upper() + name[1:]

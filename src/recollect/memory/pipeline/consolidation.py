@@ -20,7 +20,7 @@ from ..facts.clauses import facts_of, slot_in
 from ..facts.stances import contradict, stance_of
 from ..lifetime import parse_expiry
 from ..texts.similarity import mean_the_same, meaning_of, says_more
-from ..times import MOST_AHEAD, latest_allowed, now
+from ..times import latest_allowed, now
 from .stages import MOST_EVIDENCE, Candidate, Decision
 
 Cited = tuple[tuple[str, str], ...]
@@ -53,8 +53,9 @@ def consolidate(
 
 def slots_of(candidates: Iterable[Candidate]) -> set[str]:
     """The slots by which known entries are found that candidates may supersede or end."""
-    named = {candidate.slot for candidate in candidates if candidate.slot}
-    return named.union(*(slots_concerned(candidate.text) for candidate in candidates))
+    checked = [candidate for candidate in candidates if not candidate.is_trusted]
+    named = {candidate.slot for candidate in checked if candidate.slot}
+    return named.union(*(slots_concerned(candidate.text) for candidate in checked))
 
 
 def apply_changes(known: Sequence[Entry], changes: Changes, memory_id: str) -> list[Entry]:
@@ -68,7 +69,7 @@ def apply_changes(known: Sequence[Entry], changes: Changes, memory_id: str) -> l
             memory_id,
             entry.content_type,
             entry.text,
-            learned_at,
+            entry.known_from or learned_at,
             entry.confidence,
             entry.said_at,
             entry.valid_from,
@@ -93,9 +94,11 @@ class _Consolidation:
         self._by_id = {entry.content_id: entry for entry in known}
         self._said_at = said_at
         self._taken: set[str] = set()
-        self._replaced: list[tuple[str, str]] = []
-        """The ids of superseded entries, each with the text that supersedes it."""
+        self._replaced: list[tuple[str, Candidate]] = []
+        """The ids of superseded entries, each with the candidate that supersedes it."""
         self._said: list[str] = []
+        self._references: dict[str, int] = {}
+        """The places of new entries, by the references of their candidates."""
         # Cached for this consolidation only: texts must not stay in memory for longer.
         self._meaning_of = cache(meaning_of)
         self._can_end = cache(can_end)
@@ -108,20 +111,34 @@ class _Consolidation:
         same = self._same(candidate, decision)
         said_at = self._time_of(candidate)
         if same is not None:
-            self.supported.append(Support(same.content_id, candidate.text, evidence, said_at))
+            earlier = said_at if said_at and said_at < same.learned_at else None
+            self.supported.append(
+                Support(same.content_id, candidate.text, evidence, said_at, known_from=earlier)
+            )
             targets = self._targets(candidate, decision, excluded=same.content_id)
             self.superseded += [(target, same.content_id) for target in targets]
         elif decision.action != "none":
             later = self._later(candidate, decision)
             targets = self._targets(candidate, decision)
             if not self._merge(candidate, evidence, targets):
-                new = _new_entry(candidate, evidence, targets, said_at, later)
-                self._end_new_entries(new)
+                new = _new_entry(candidate, self._with_doubted(candidate, evidence), targets, said_at, later)
+                self._end_new_entries(new, candidate)
+                self._references[candidate.reference] = len(self.added)
                 self.added.append(new)
 
-    def _end_new_entries(self, new: NewEntry) -> None:
+    def _with_doubted(self, candidate: Candidate, evidence: Cited) -> Cited:
+        """The evidence of an entry in doubt: it also rests on that of the entry that it repeats."""
+        doubted = self._by_id.get(candidate.doubts)
+        cited = doubted.evidence if doubted else ()
+        return tuple(dict.fromkeys((*evidence, *((each.conversation_id, each.message_id) for each in cited))))
+
+    def _end_new_entries(self, new: NewEntry, candidate: Candidate) -> None:
         """Mark the entries of the same stage that a later one ends: both are added, one is current."""
-        if not self._can_end(new.text):
+        for place in (self._references[each] for each in candidate.replaces if each in self._references):
+            entry = self.added[place]
+            until = entry.valid_to or _until(entry.valid_from, new)
+            self.added[place] = replace(entry, superseded_by=new.content_id, valid_to=until)
+        if candidate.is_trusted or not self._can_end(new.text):
             return
         for place, entry in enumerate(self.added):
             if not self._is_related(new.text, entry.text, entry.slot):
@@ -136,13 +153,15 @@ class _Consolidation:
                 and not _is_before(new, entry)
             ):
                 until = entry.valid_to or _until(entry.valid_from, new)
-                self.added[place] = replace(entry, superseded_by=new.content_id, valid_to=until)
+                self.added[place] = replace(
+                    entry, superseded_by=new.content_id, valid_to=until, known_until=new.known_from
+                )
 
     def _time_of(self, candidate: Candidate) -> datetime | None:
         times = [self._said_at[each] for each in candidate.evidence if each in self._said_at]
         return min(max(times), latest_allowed()) if times else None
 
-    def _later(self, candidate: Candidate, decision: Decision) -> str | None:
+    def _later(self, candidate: Candidate, decision: Decision) -> Entry | None:
         """The newest entry that the candidate would supersede, but that was said later.
 
         That entry stays, and the candidate is added as one that it supersedes.
@@ -155,19 +174,17 @@ class _Consolidation:
             and self._is_open_to(candidate, entry)
             and self._is_later(entry, candidate)
         ]
-        return max(later, key=lambda entry: entry.said_at or entry.learned_at).content_id if later else None
+        return max(later, key=_last_said) if later else None
 
     def _is_later(self, entry: Entry, candidate: Candidate) -> bool:
         said_at = self._time_of(candidate)
         if entry.said_at is None or said_at is None:
             return False
-        # Nothing is learned before it is said, so a later time was wrong when it was stored.
-        is_possible = entry.said_at <= entry.learned_at + MOST_AHEAD
-        return (entry.said_at if is_possible else entry.learned_at) > said_at
+        return _last_said(entry) > said_at
 
     def _ends(self, candidate: Candidate, entry: Entry) -> bool:
         """Whether a candidate says that an entry holds no more."""
-        if entry.content_id in self._taken or entry.retired_at is not None:
+        if candidate.is_trusted or entry.content_id in self._taken or entry.retired_at is not None:
             return False
         if not self._can_end(candidate.text) or not self._is_related(candidate.text, entry.text, entry.slot):
             return False
@@ -186,6 +203,8 @@ class _Consolidation:
 
     def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
         """The known entry that says the same as a candidate, by its words or by the decision."""
+        if candidate.is_trusted and (candidate.replaces or candidate.confirms):
+            return self._by_id.get(candidate.confirms)
         alike = [
             entry
             for entry in self._known
@@ -207,10 +226,13 @@ class _Consolidation:
         return mean_the_same(self._meaning_of(known), self._meaning_of(text))
 
     def _is_open_to(self, said: Candidate | Entry, entry: Entry) -> bool:
-        return entry.content_type == said.content_type and entry.content_id not in self._taken
+        is_trusted = isinstance(said, Candidate) and said.is_trusted
+        return (is_trusted or entry.content_type == said.content_type) and entry.content_id not in self._taken
 
     def _merge(self, candidate: Candidate, evidence: Cited, targets: tuple[str, ...]) -> bool:
         """Merge a candidate into a new entry that says the same; `False` if there is none."""
+        if candidate.is_trusted and candidate.replaces:
+            return False
         for place, entry in enumerate(self.added):
             if entry.content_type == candidate.content_type and self._says(entry.text, candidate.text):
                 together = tuple(dict.fromkeys((*entry.evidence, *evidence)))[:MOST_EVIDENCE]
@@ -236,15 +258,16 @@ class _Consolidation:
         ]
         targets = [target for target in targets if not self._is_later(self._by_id[target], candidate)]
         self._taken.update(targets)
-        self._replaced += [(target, candidate.text) for target in targets]
+        if not candidate.is_trusted:
+            self._replaced += [(target, candidate) for target in targets]
         return tuple(targets)
 
     def add_remaining_facts(self) -> None:
         """Add the facts of superseded entries that neither their successors nor other entries state."""
         for target, successor in self._replaced:
-            for fact in remaining_facts(self._by_id[target].text, successor):
+            for fact in remaining_facts(self._by_id[target].text, successor.text):
                 if not self._is_stated(fact, self._by_id[target]):
-                    self._add_fact(fact, self._by_id[target])
+                    self._add_fact(fact, self._by_id[target], self._time_of(successor))
 
     def _is_stated(self, fact: str, of: Entry) -> bool:
         """Whether a candidate replaces a fact, or an entry that stays states it."""
@@ -253,7 +276,7 @@ class _Consolidation:
             self._says(text, fact) for text in staying
         )
 
-    def _add_fact(self, fact: str, of: Entry) -> None:
+    def _add_fact(self, fact: str, of: Entry, superseded_at: datetime | None) -> None:
         """Add a fact of a superseded entry with the time, type and evidence of that entry."""
         slot = slot_in(fact)
         groups = _groups_of(of) or [("", ())]
@@ -267,6 +290,7 @@ class _Consolidation:
             said_at=of.said_at,
             learned_by=groups[0][0],
             remains_of=of.content_id,
+            known_from=superseded_at,
         )
         self.added.append(new)
         self.supported += [
@@ -287,7 +311,7 @@ def _new_entry(
     evidence: Cited,
     targets: tuple[str, ...],
     said_at: datetime | None,
-    later: str | None,
+    later: Entry | None,
 ) -> NewEntry:
     return NewEntry(
         candidate.content_type,
@@ -300,9 +324,17 @@ def _new_entry(
         evidence,
         targets,
         said_at,
-        later,
+        later.content_id if later else None,
+        known_from=said_at,
+        known_until=_last_said(later) if later else None,
         expires_at=parse_expiry(candidate.expires_at),
     )
+
+
+def _last_said(entry: Entry) -> datetime:
+    """When an entry was last said, or learned. A time in the future was wrong when it was stored."""
+    is_possible = entry.said_at is not None and entry.said_at <= latest_allowed()
+    return entry.said_at if entry.said_at and is_possible else entry.learned_at
 
 
 def _is_before(new: Candidate | NewEntry, known: Entry | NewEntry) -> bool:
@@ -364,6 +396,9 @@ def split_facts(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def _parts(candidate: Candidate) -> Iterator[Candidate]:
+    if candidate.is_trusted:
+        yield candidate
+        return
     facts = facts_of(candidate.text)
     if len(facts) == 1:
         yield _with_slot(candidate)

@@ -16,8 +16,8 @@ import msgspec
 from ...cancellation import finish_despite_cancellation
 from ...errors import ExtractionError, StorageError
 from ...sql.columns import StoredTime
-from ...sql.scripts import Script, Statement, combine, run_all
-from ..database import entries, memories, runs
+from ...sql.scripts import MakeScript, Script, Statement, combine, run_all
+from ..database import conversations, entries, memories, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes, Target
 from ..database.runs import LastStages, StageRecord, Task
@@ -32,6 +32,7 @@ from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_results, pipeline_result
 from .stages import (
     CONSOLIDATION,
+    REFERENCE,
     STAGES,
     Answer,
     Candidate,
@@ -42,6 +43,7 @@ from .stages import (
     Modification,
     Stage,
     Update,
+    display_name_of,
 )
 from .store_barrier import MayStore
 from .token_meter import GuardedMeter
@@ -55,6 +57,7 @@ _FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeate
 _LONGEST_PAUSE = 5.0
 _MOST_COMPARED = 40  # messages of the user, whose known entries are given to an extractor
 _LONGEST_COMPARED = 2000  # characters of each
+_MOST_KNOWN = 300  # entries of a memory that are all given to an extractor
 
 
 async def retry_until_available(task: Task, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -73,6 +76,25 @@ async def retry_until_available(task: Task, call: Callable[[], Coroutine[Any, An
             _log.warning("database unavailable: run %s (%s)", task.run.run_id, type(error).__name__)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def count_and_store(
+    database: MemoryDatabase, meter: GuardedMeter, task: Task, tokens: int, store: MakeScript[None]
+) -> None:
+    """Count the tokens of a model call, once, and store its result or its failure.
+
+    In this order, all tokens of a run are counted before anybody sees the run as finished, or a crash hides
+    that the call was made.
+    """
+    uncounted = tokens
+
+    async def call() -> None:
+        nonlocal uncounted
+        spent, uncounted = uncounted, 0
+        await meter.spent(task.run.tenant, spent)
+        await database.write(store)
+
+    await retry_until_available(task, call)
 
 
 def _with_dropped(answer: Answer[T], dropped: Counter[str]) -> Answer[T]:
@@ -125,6 +147,7 @@ class Execution:
         self._may_store = may_store
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
+        self._knows_all = False
         self._rejected: IsRejected | None = None
         self._found: Modification | None = None
         self._may_merge = True  # not known if the stages before were executed in an earlier attempt
@@ -142,6 +165,8 @@ class Execution:
             "update": self._update,
             "mind": self._mind,
         }
+        if len(self._excerpt.unknown_names()) == 1:  # otherwise there is nothing to find out
+            self._excerpt = replace(self._excerpt, display_name=await self._find_display_name())
         for self.stage in STAGES:
             if self.stage not in self._finished:
                 await stages[self.stage]()
@@ -151,6 +176,12 @@ class Execution:
             self.stage = CONSOLIDATION
             merge = partial(self._merge_script, column_now())
             await retry_until_available(self._task, partial(self._database.write, merge))
+
+    async def _find_display_name(self) -> str | None:
+        """The display name of the user: an excerpt alone does not show who else speaks in a conversation."""
+        key = (self._task.run.conversation_id,)
+        read = partial(self._database.fetch, conversations.USER_NAMES, key, conversations.names_from)
+        return display_name_of(await retry_until_available(self._task, read))
 
     async def _modification(self) -> None:
         answer = Answer(Modification("", ()))
@@ -184,7 +215,7 @@ class Execution:
         if candidates:
             answer = await self._under_lease(self._extractor.update(self._excerpt, candidates, known))
         decisions = apply_replacements(candidates, answer.value.decisions, known)
-        known = await self._with_evidence(known, decisions)
+        known = await self._with_evidence(candidates, known, decisions)
         changes = self._consolidate(candidates, decisions, known)
         result = msgspec.to_builtins(Update(decisions))
         await self._store(answer, {**result, "profile_updated": bool(changes.added)}, changes)
@@ -216,7 +247,9 @@ class Execution:
         known = await self._known(candidates)
         for _, unstored in self._unstored:  # what the stage before has learned is known now
             known = apply_changes(known, unstored, self._task.run.memory_id)
-        changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
+        decisions = apply_replacements(candidates, (), known)
+        known = await self._with_evidence(candidates, known, decisions)
+        changes = self._consolidate(candidates, decisions, known)
         if changes.added and not self._may_merge:
             after = apply_changes(known, changes, self._task.run.memory_id)
             self._may_merge = bool(merge_entries(after, _any_entry))
@@ -248,11 +281,13 @@ class Execution:
 
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
         """The stored entries about the same matters, with those that the candidates replace."""
-        texts = [candidate.text for candidate in candidates]
-        slots = slots_of(candidates)
-        related = partial(self._database.related, self._task.run.memory_id, texts, slots)
-        known = await retry_until_available(self._task, related)
-        replaced = {each for candidate in candidates for each in candidate.replaces}
+        known = await self._about(candidates)
+        replaced = {
+            each
+            for candidate in candidates
+            for each in (*candidate.replaces, candidate.confirms)
+            if each and not each.startswith(REFERENCE)
+        }
         missing = sorted(replaced - {entry.content_id for entry in known})
         if missing:
             by_id = partial(self._database.entries_by_id, self._task.run.tenant, missing)
@@ -260,22 +295,44 @@ class Execution:
             known += [entry for entry in found if self._is_current(entry)]
         return known
 
+    async def _about(self, candidates: Sequence[Candidate]) -> list[Entry]:
+        if self._knows_all and self._stores_together:
+            return list(self._excerpt.known)
+        texts = [candidate.text for candidate in candidates]
+        slots = slots_of(candidates)
+        related = partial(self._database.related, self._task.run.memory_id, texts, slots)
+        return await retry_until_available(self._task, related)
+
     def _is_current(self, entry: Entry) -> bool:
         return entry.memory_id == self._task.run.memory_id and entry.retired_at is None
 
     async def _known_about_messages(self) -> tuple[Entry, ...]:
-        """The stored entries about the matters of the user's messages, the most relevant first."""
+        """All current entries, or if there are too many the newest with those about the same matters."""
+        key = (self._task.run.memory_id, column_now(), _MOST_KNOWN + 1)
+        fetch = partial(self._database.fetch, entries.READ_NEWEST, key, entries.entries_from)
+        newest = [entry for _, entry in reversed(await retry_until_available(self._task, fetch))]
+        self._knows_all = len(newest) <= _MOST_KNOWN
         said = [each.content for each in self._excerpt.messages if self._excerpt.is_users(each)]
         texts = [text[:_LONGEST_COMPARED] for text in said[-_MOST_COMPARED:]]
+        if self._knows_all:
+            return by_relevance(newest, texts)
         related = partial(self._database.related, self._task.run.memory_id, texts, SINGLE_SLOTS)
-        return by_relevance(await retry_until_available(self._task, related), texts)
+        found = [*(await retry_until_available(self._task, related)), *newest]
+        return by_relevance({entry.content_id: entry for entry in found}.values(), texts)
 
-    async def _with_evidence(self, known: list[Entry], decisions: Sequence[Decision]) -> list[Entry]:
-        """The same entries, with evidence for those that may be superseded in part and have to be split."""
+    async def _with_evidence(
+        self, candidates: Sequence[Candidate], known: list[Entry], decisions: Sequence[Decision]
+    ) -> list[Entry]:
+        """The same entries, with evidence for those that are put in doubt, or may have to be split."""
         targets = {
             each for decision in decisions if decision.action == "supersede" for each in decision.targets
         }
-        split = [entry for entry in known if entry.content_id in targets and len(facts_of(entry.text)) > 1]
+        doubted = {candidate.doubts for candidate in candidates}
+        split = [
+            entry
+            for entry in known
+            if entry.content_id in doubted or (entry.content_id in targets and len(facts_of(entry.text)) > 1)
+        ]
         if not split:
             return known
         cited = await retry_until_available(self._task, partial(self._database.with_evidence, split))
@@ -309,12 +366,9 @@ class Execution:
         if not unstored:
             return
         await self._may_store()
+        tokens = sum(kept.prompt_tokens + kept.completion_tokens for kept, _ in unstored)
         store = partial(self._stages_script, unstored, is_last)
-        try:
-            await retry_until_available(self._task, partial(self._database.write, store))
-        finally:
-            tokens = sum(kept.prompt_tokens + kept.completion_tokens for kept, _ in unstored)
-            await self._meter.spent(self._task.run.tenant, tokens)
+        await count_and_store(self._database, self._meter, self._task, tokens, store)
 
     def _shared_response(self) -> str:
         """The response of the model to the first stage, if that one answers for all stages."""
@@ -378,10 +432,11 @@ class Execution:
             waiting += self._database.entries.additions(target, changes, place)
             said_again = self._database.entries.said_again(run.memory_id, changes)
             waiting += said_again[:1]
-            if changes.supersedes or said_again[1:]:
+            said_earlier = entries.said_earlier(run.memory_id, changes)
+            if changes.supersedes or said_again[1:] or said_earlier:
                 yield combine(waiting)
                 waiting = []
-                yield from run_all(said_again[1:])
+                yield from run_all([*said_again[1:], *said_earlier])
                 yield from entries.supersede(run.memory_id, changes, kept.finished_at)
         return waiting
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..conversation import Message
+from ..texts.numbers import numbers_in
 from ..texts.synonyms import LIGHT, MONTHS
 from ..texts.terms import terms
 from .stages import MOST_EVIDENCE, Candidate, Excerpt
@@ -33,6 +34,7 @@ REASONS: Mapping[str, str] = {
 
 _LONGEST_MESSAGE = 20_000  # characters of a message that are compared
 _LONGEST_TEXT = 400
+_LONGEST_MENTIONED = 100_000  # characters that are searched for numbers in words
 _MOST_SENTENCES = 3
 _FEWEST_COPIED_WORDS = 8
 _LEAST_COPIED_WEIGHT = 40  # of a text without spaces: 20 Chinese characters
@@ -58,7 +60,7 @@ _SENTENCE_ENDS = re.compile(r"[.!?](?=\s+[A-Z])|[。！？](?=.)")
 _ELLIPSIS = re.compile(r"\s*(?:\.{3}|…)\s*")
 _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-"})
 _EDGES = " \t\"'.,;:!?。，；：！？「」"
-_NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][^\W\d_]{2,}|(?<![\d-])\d{3,}(?![\d-])")
+_NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][^\W\d_]{2,}|(?<![\d,-])(?:\d{1,3}(?:,\d{3})+|\d{3,})(?![\d-])")
 _NOT_A_NAME = re.compile(
     rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|user|{'|'.join(MONTHS)}|(?:19|20)\d\d"
 )
@@ -133,7 +135,12 @@ class _Sources:
         source = self._source_of(candidate.quote, cited)
         if isinstance(source, str):
             return source
+        further = [self._source_of(quote, cited) for quote in candidate.quotes]
+        missing = [each for each in further if isinstance(each, str)]
+        if missing:
+            return missing[0]
         cited = cited if source in cited else []  # the model cites the wrong message
+        cited = [*(each for each in further if isinstance(each, Message)), *cited]
         of_user = [each for each in cited if self._excerpt.is_users(each)]
         others = [each for each in cited if not self._excerpt.is_users(each)]
         evidence = list(dict.fromkeys(each.message_id for each in (source, *of_user, *others)))
@@ -157,6 +164,8 @@ class _Sources:
         text = candidate.text
         if _ABOUT_ASSISTANT.match(text):
             return "about_assistant"
+        if candidate.is_trusted:
+            return self._invention_in(text)
         if _QUESTION.search(text) or self._is_asked(candidate.quote, evidence[0]):
             return "question"
         if len(text) > _LONGEST_TEXT or len(_SENTENCE_ENDS.findall(text)) >= _MOST_SENTENCES:
@@ -166,6 +175,14 @@ class _Sources:
         if self._is_copied(text):
             return "copied"
         return self._unlike(candidate, evidence)
+
+    def _invention_in(self, text: str) -> str | None:
+        """The reason to drop what a trusted model wrote: it is long, code, or names what nobody mentioned."""
+        if len(text) > _LONGEST_TEXT:
+            return "too_long"
+        if is_code(text):
+            return "code"
+        return None if all(map(self._is_mentioned, _names_in(text))) else "name_not_said"
 
     def _is_asked(self, quote: str, source: Message) -> bool:
         """Whether the quoted words are a question, also if the quote ends before its mark."""
@@ -200,7 +217,14 @@ class _Sources:
         return None if all(map(self._is_mentioned, _names_in(candidate.text))) else "name_not_said"
 
     def _is_mentioned(self, name: str) -> bool:
-        return (name if name.isdigit() else name[:_SAME_START]) in self._mentioned
+        if name.isdigit():
+            return name in self._mentioned or float(name) in self._numbers
+        return name[:_SAME_START] in self._mentioned
+
+    @cached_property
+    def _numbers(self) -> frozenset[float]:
+        """The numbers that were mentioned, also in words."""
+        return numbers_in(self._mentioned[:_LONGEST_MENTIONED])
 
 
 def _trimmed(text: str) -> str:
@@ -229,7 +253,7 @@ def _has_in_order(text: str, parts: Iterable[str]) -> bool:
 
 def _names_in(text: str) -> list[str]:
     """The names and the numbers in a text, in lower case, without dates."""
-    found = [each.casefold() for each in _NAME.findall(text)]
+    found = [each.casefold().replace(",", "") for each in _NAME.findall(text)]
     return [each for each in found if not _NOT_A_NAME.fullmatch(each)]
 
 

@@ -125,6 +125,7 @@ class _Merging:
             data={"habit": True, "times": len(events)},
             evidence=tuple(dict.fromkeys(cited)),
             said_at=max(times, default=None),
+            known_from=max(times, default=None),
         )
         self.added.append(new)
         self.superseded += [(event.content_id, new.content_id) for event in events]

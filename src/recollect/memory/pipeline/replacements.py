@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from ..entry import Entry
 from ..facts.clauses import facts_of, slot_in
-from ..facts.health import concerns_health
 from ..facts.stances import contradict, stance_of
+from ..texts.health import concerns_health
 from ..texts.similarity import mean_the_same, meaning_of, says_more
 from .grounding import significant_terms
 from .stages import Candidate, Decision
@@ -36,6 +36,9 @@ def apply_replacements(
     """The decisions, in which a candidate that replaces known entries supersedes those as well."""
     by_candidate = {decision.candidate: decision for decision in decisions}
     for place, candidate in enumerate(candidates):
+        if candidate.confirms:
+            by_candidate[place] = Decision(place, "none", (candidate.confirms,))
+            continue
         targets = _replaced_by(candidate, known)
         if targets:
             before = by_candidate.get(place)
@@ -61,5 +64,6 @@ def _replaced_by(candidate: Candidate, known: Sequence[Entry]) -> tuple[str, ...
     return tuple(
         entry.content_id
         for entry in known
-        if entry.content_id in candidate.replaces and can_replace(candidate.text, entry.text)
+        if entry.content_id in candidate.replaces
+        and (candidate.is_trusted or can_replace(candidate.text, entry.text))
     )

@@ -14,21 +14,30 @@ DROPPED = "dropped"
 MASKED = "masked"
 """The key in the data of a stage for the number of masked secrets, by kind."""
 
-_LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
+_TOO_MANY = ("sentences_left_out", "messages_left_out", "messages_shortened")
+_NOT_READ = {
+    "messages_in_other_languages": "{} messages are in a language that the rules do not cover",
+    "messages_only_code": "{} messages have nothing but code or pasted text",
+}
+_LEFT_OUT = (*_TOO_MANY, *_NOT_READ)
 _DROPPED_PREFIX = "dropped_"  # of the counts of an extractor
 _LONGEST_TEXT = 20_000  # characters: a conversation may go on for years, with many runs
 
 
 def pipeline_result(stages: Mapping[Stage, StageRecord], messages: int) -> dict[str, Any]:
-    """The result of a run: its three stages, over `messages` messages."""
-    update, mind = stages["update"], stages["mind"]
+    """The result of a run: its three stages, over `messages` messages.
+
+    The format has no place for the tokens of the first stage. They are in the `llm_usage` of the second: one
+    call may answer for both, or for all three. So the tokens of a run are the sum of both `llm_usage`.
+    """
+    first, update, mind = stages["modification"], stages["update"], stages["mind"]
     updated = bool(update.result["profile_updated"])
     return {
-        "modification_result": stages["modification"].result["text"],
+        "modification_result": first.result["text"],
         "update_result": {
             "profile_updated": updated,
             "raw_llm_response": update.raw_response,
-            "metadata": _metadata(update, "llm_update", "updated_at"),
+            "metadata": _metadata(update, "llm_update", "updated_at", first),
         },
         "mind_result": {
             "insights": mind.result["insights"],
@@ -47,16 +56,22 @@ def pipeline_result(stages: Mapping[Stage, StageRecord], messages: int) -> dict[
 
 def describe_left_out(stages: Iterable[StageRecord]) -> str | None:
     """A sentence on what the stages of a run did not read; `None` if they read everything."""
-    count = max((count_left_out(stage) for stage in stages), default=0)
-    if not count:
-        return None
-    return f"{count} sentences or messages were not read whole: there were too many"
+    found = [_data_of(stage) for stage in stages]
+    many = max((_sum_of(data, _TOO_MANY) for data in found), default=0)
+    reasons = [f"{many} sentences or messages were not read whole: there were too many"] if many else []
+    for name, reason in _NOT_READ.items():
+        count = max((_sum_of(data, (name,)) for data in found), default=0)
+        reasons += [reason.format(count)] if count else []
+    return "; ".join(reasons) or None
 
 
 def count_left_out(stage: StageRecord) -> int:
     """The number of sentences or messages that a stage did not read in full."""
-    data = _data_of(stage)
-    counts = [data.get(name, 0) for name in _LEFT_OUT]
+    return _sum_of(_data_of(stage), _LEFT_OUT)
+
+
+def _sum_of(data: Mapping[str, Any], names: Iterable[str]) -> int:
+    counts = [data.get(name, 0) for name in names]
     return sum(count for count in counts if isinstance(count, int))
 
 
@@ -116,8 +131,12 @@ def _with(result: dict[str, Any], text: str, is_updated: bool, length: int) -> d
     }
 
 
-def _metadata(stage: StageRecord, name: str, time: str) -> dict[str, Any]:
-    usage = Usage(stage.prompt_tokens, stage.completion_tokens)
+def _metadata(stage: StageRecord, name: str, time: str, *before: StageRecord) -> dict[str, Any]:
+    calls = (*before, stage)
+    usage = Usage(
+        sum(call.prompt_tokens for call in calls),
+        sum(call.completion_tokens for call in calls),
+    )
     return {"stage": name, time: _format(stage.finished_at), "llm_usage": usage.to_dict()}
 
 

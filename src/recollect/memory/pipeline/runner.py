@@ -23,7 +23,7 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.queue_queries import LONGEST
 from ..database.runs import ClaimRequest, Failure, Task
 from ..guard.secrets import mask_secrets
-from .execution import Execution, retry_until_available
+from .execution import Execution, count_and_store
 from .stages import Extractor, Stage
 from .store_barrier import MayStore, StoreBarrier
 from .token_meter import GuardedMeter, TokenMeter
@@ -208,12 +208,11 @@ class Runner:
         )
         _log.warning("stage failed: run %s, stage %s (%s)", task.run.run_id, stage, type(error).__name__)
         fail = partial(runs.fail, self._database.queue, task, failure, column_now())
+        tokens = failure.prompt_tokens + failure.completion_tokens
         try:
-            await retry_until_available(task, partial(self._database.write, fail))
+            await count_and_store(self._database, self._meter, task, tokens, fail)
         except LeaseLostError:
             _log.warning("lease lost, run taken over by another worker: run %s", task.run.run_id)
-        finally:
-            await self._meter.spent(task.run.tenant, failure.prompt_tokens + failure.completion_tokens)
 
 
 def _describe_error(error: Exception) -> str:

@@ -13,7 +13,7 @@ the result has the mind. The stages stay separate: each is stored and applied by
 All values convert to JSON without loss, because a finished stage is stored and never repeated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -26,6 +26,9 @@ CONSOLIDATION: Stage = "consolidation"
 """The stage that merges entries. Only a run that finds entries to merge has it."""
 MOST_EVIDENCE = 3
 """The most messages that an entry cites."""
+
+REFERENCE = "new:"
+"""How the reference of a candidate begins; the id of an entry does not."""
 
 T = TypeVar("T")
 
@@ -40,10 +43,19 @@ class Excerpt:
     before: tuple[Message, ...] = field(default=(), repr=False)
     known: tuple[Entry, ...] = field(default=(), repr=False)
     """Entries about the same matters, for an extractor that says `reads_known`."""
+    display_name: str | None = field(default=None, repr=False)
+    """The name under which the user speaks in this conversation, if it is another than the id."""
 
     def is_users(self, message: Message) -> bool:
         """Whether the user said it. Only these messages are evidence of facts about the user."""
-        return message.is_from(self.user_id)
+        return message.is_from(self.user_id) or (
+            self.display_name is not None and message.is_from(self.display_name)
+        )
+
+    def unknown_names(self) -> set[str]:
+        """The names in the role `user` that are not the user's id: display names, or other people."""
+        said = (each for each in (*self.before, *self.messages) if each.role == "user")
+        return {str(each.name).casefold() for each in said if not each.is_from(self.user_id)}
 
     def is_others(self, message: Message) -> bool:
         """Whether a tool or a participant other than the user and the assistant said it."""
@@ -52,6 +64,16 @@ class Excerpt:
     def role_of(self, message: Message) -> str:
         """The role in the prompt: `participant` for a user message under another name."""
         return "participant" if message.role == "user" and not self.is_users(message) else message.role
+
+
+def display_name_of(names: Collection[str | None]) -> str | None:
+    """The display name of the user, given the names of all messages of a conversation in the role `user`.
+
+    A single name is the user's. Several names are several people, and a message without a name is the user's:
+    then only the user's id names the user.
+    """
+    distinct = {None if name is None else name.casefold() for name in names}
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -71,10 +93,20 @@ class Candidate:
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     quote: str = field(default="", repr=False)
     """The words of a message that it rests on, if a model gave them. They must be in that message."""
+    quotes: tuple[str, ...] = field(default=(), repr=False)
+    """Further words that it rests on, of the same or other messages. All of them must be there."""
     replaces: tuple[str, ...] = ()
     """The ids of the known entries that it replaces, if the extractor says so by itself."""
     expires_at: str | None = None
     """The time or date until which it holds, such as `2024-05-07`, which is included."""
+    reference: str = ""
+    """By this a later candidate of the same answer names it in `replaces`."""
+    confirms: str = ""
+    """The id of the known entry that says the same. The candidate adds evidence to it, and no entry."""
+    doubts: str = ""
+    """The id of the known entry that it repeats with less confidence, because a message puts it in doubt."""
+    is_trusted: bool = False
+    """Whether what it replaces is taken as it stands, without a check of the words."""
 
 
 @dataclass(frozen=True)

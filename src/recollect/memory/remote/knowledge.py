@@ -6,14 +6,17 @@ from typing import Any
 
 from ...errors import InvalidTypeError
 from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
+from ...sessions.settings import check_limit
 from ...sql.columns import check_id
 from ..conversation import UNCHANGED, Unchanged, check_key
 from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
 from ..memory import Memory, MemoryOutline, UserOutline, lists_of
+from ..page import DEFAULT_BUDGET, UserPage, check_budget
 from ..store.entries import EntryRepository
 from ..store.entry_review import EntryReview
 from ..store.lookup import check_owners
 from ..store.memories import MemoryRepository
+from ..store.pages import PageReader
 from .pages import RemoteList
 from .values import entries_from, entry_from, not_over_http, time_to_json, value_from
 
@@ -225,6 +228,35 @@ class RemoteEntryRepository(EntryRepository):
             return 0
 
 
+class RemotePageReader(PageReader):
+    """The pages in a service."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._client = client
+
+    async def page(
+        self,
+        agent_id: str,
+        user_id: str,
+        *,
+        budget: int = DEFAULT_BUDGET,
+        as_of: datetime | str | None = None,
+    ) -> UserPage:
+        """What an agent knows about a user, on a page of at most `budget` tokens; see `MemoryStore.page`."""
+        query = {**_owner(agent_id, user_id), "budget": check_budget(budget), "as_of": time_to_json(as_of)}
+        return value_from(UserPage, await self._client.get("/v1/memories/page", **query))
+
+    async def page_history(
+        self, agent_id: str, user_id: str, *, budget: int = DEFAULT_BUDGET, limit: int = 20
+    ) -> list[UserPage]:
+        """The newest versions of a page, the latest first; see `MemoryStore.page_history`."""
+        query = {**_owner(agent_id, user_id), "budget": check_budget(budget), "limit": limit}
+        if check_limit(limit) == 0:
+            return []
+        found = await self._client.get("/v1/memories/page/history", **query)
+        return [value_from(UserPage, page) for page in found["items"]]
+
+
 class RemoteEntryReview(EntryReview):
     """Confirms and rejects entries in a service."""
 
@@ -246,6 +278,10 @@ class RemoteEntryReview(EntryReview):
     async def _review(self, content_id: str, action: str) -> Entry:
         path = join_path("entries", check_id("content_id", content_id), action)
         return entry_from(await self._client.change("POST", path, is_repeatable=True))
+
+
+def _owner(agent_id: str, user_id: str) -> dict[str, Any]:
+    return {"agent_id": check_id("agent_id", agent_id), "user_id": check_id("user_id", user_id)}
 
 
 def _filters(

@@ -76,8 +76,8 @@ class RemoteDataRights(DataRights):
         raise not_over_http("receipt_subject")
 
     async def vacuum(self, *, full: bool = False) -> None:
-        """Not available: this is a task of the operator of the database."""
-        raise not_over_http("vacuum")
+        """Remove erased data from the files of the service's database. The key needs the scope admin."""
+        await self._client.change("POST", "/v1/vacuum", query={"full": full}, is_repeatable=True)
 
     async def _delete(self, path: str) -> Receipt:
         """The receipt. An erasure of nothing has an empty one, as in a local store."""

@@ -6,7 +6,7 @@ from ..store import MemoryStore
 from ..store.monitor import StoreMonitor
 from ..store.parts import TenantParts
 from .conversations import RemoteConversationReader, RemoteConversationWriter
-from .knowledge import RemoteEntryRepository, RemoteEntryReview, RemoteMemoryRepository
+from .knowledge import RemoteEntryRepository, RemoteEntryReview, RemoteMemoryRepository, RemotePageReader
 from .learning import RemoteProgress, RemoteRunRepository
 from .rights import RemoteDataRights
 from .searching import RemoteSearcher
@@ -22,6 +22,7 @@ class _RemoteParts(TenantParts):
         self.writer = RemoteConversationWriter(client, reader)
         self.memories = memories = RemoteMemoryRepository(client)
         self.entries = RemoteEntryRepository(client, memories)
+        self.pages = RemotePageReader(client)
         self.review = RemoteEntryReview(client)
         self.searcher = RemoteSearcher(client)
         self.rights = RemoteDataRights(client)
@@ -34,7 +35,7 @@ class RemoteMemoryStore(MemoryStore):
 
     It has the methods of `MemoryStore`, and raises the same errors. The service learns; this store has no
     workers and needs no model. The key decides whose data it sees; `tenant` only names it. Methods that
-    maintain a database (`vacuum`, `import_user`, …) raise an `InvalidValueError`.
+    maintain a database (`import_user`, `for_tenant`, …) raise an `InvalidValueError`.
 
     A call takes at most `timeout` seconds, with up to `retries` repetitions. A call is repeated only if that
     cannot do anything twice. If the connection is lost at another call, the outcome is unknown: a

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...errors import InvalidValueError, StorageError
+from ..block import Block, Line
 from ..conversation import Conversation, ConversationSettings, Message
 from ..entry import Entry
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
@@ -97,7 +98,14 @@ def recalled_from(given: Mapping[str, Any]) -> Recalled:
         tuple(map(turn_hit_from, given["turns"])),
         tuple(given["warnings"]),
         tuple(entries_from(given["instructions"])),
+        Block(tuple(map(line_from, given["lines"])), read_time("now", given["now"])),
     )
+
+
+def line_from(given: Mapping[str, Any]) -> Line:
+    """A line of a block."""
+    messages = tuple((conversation_id, message_id) for conversation_id, message_id in given["messages"])
+    return value_from(Line, {**given, "messages": messages})
 
 
 def why_from(given: Mapping[str, Any]) -> Why:

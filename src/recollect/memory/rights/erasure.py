@@ -126,7 +126,7 @@ def erase_user(database: MemoryDatabase, owner: DataOwner) -> Script[ErasureResu
     erased = yield from _erase_session_data(database, found.tables, data)
     if owner.owns_langgraph_data:
         erased |= yield from erase_threads(found.tables.of_langgraph, owner.user_id)
-        erased |= yield from erase_store_items(database.dialect, found.tables.of_langgraph, owner.user_id)
+        erased |= yield from erase_store_items(found.tables.of_langgraph, owner.user_id)
     return ErasureResult(owner.user_id, found.memory_ids, erased | counts)
 
 

@@ -1,8 +1,7 @@
 """The data of LangGraph that belongs to a user: threads, and items of the store.
 
 A thread belongs to the user that its config names as `user_id`. An item of the store has its owner in
-`user_id`, which the store sets. An older SQLite file has no such column until a store opens it; its items
-have no owner.
+`user_id`, which the store sets.
 """
 
 import json
@@ -13,7 +12,6 @@ from urllib.parse import quote
 from ...sql.columns import time_from_column
 from ...sql.scripts import Row, Script, Statement
 from ..database.access import MemoryDatabase
-from ..database.dialect import POSTGRESQL, Dialect
 from ..times import format_time
 
 THREADS = "langgraph_threads"
@@ -24,11 +22,6 @@ STORE_TABLES = (STORE, "langgraph_store_vectors")
 
 _END = b"\x1f"  # of a label in a stored namespace
 _DELETE_THREADS = f"DELETE FROM {THREADS} WHERE user_id = ?1 RETURNING thread_id"
-_HAS_OWNER_IN_SQLITE = f"SELECT 1 FROM pragma_table_info('{STORE}') WHERE name = 'user_id'"
-_HAS_OWNER_IN_POSTGRESQL = (
-    "SELECT 1 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
-    f" WHERE c.relname = '{STORE}' AND pg_table_is_visible(c.oid) AND a.attname = 'user_id'"
-)
 _DELETE_VECTORS = (
     "DELETE FROM langgraph_store_vectors WHERE (namespace, key) IN"
     f" (SELECT namespace, key FROM {STORE} WHERE user_id = ?1)"
@@ -36,7 +29,7 @@ _DELETE_VECTORS = (
 _DELETE_ITEMS = f"DELETE FROM {STORE} WHERE user_id = ?1 RETURNING 1"
 _PAGE_SIZE = 200  # rows
 _READ_ITEMS = (
-    "SELECT namespace, key, {}, value, created_at, updated_at, ttl_minutes, expires_at"
+    "SELECT namespace, key, user_id, value, created_at, updated_at, ttl_minutes, expires_at"
     f" FROM {STORE} WHERE (namespace, key) > (?1, ?2) {{}} ORDER BY namespace, key LIMIT ?3"
 )
 
@@ -54,18 +47,13 @@ def erase_threads(existing: Collection[str], user_id: str) -> Script[dict[str, i
     return {"threads": len({thread_id for (thread_id,) in rows})} if rows else {}
 
 
-def erase_store_items(dialect: Dialect, existing: Collection[str], user_id: str) -> Script[dict[str, int]]:
+def erase_store_items(existing: Collection[str], user_id: str) -> Script[dict[str, int]]:
     """Delete the items of a user, and count them. The database may not have the table."""
-    if STORE not in existing or not (yield from _has_owners(dialect)):
+    if STORE not in existing:
         return {}
     yield Statement(_DELETE_VECTORS, (user_id,))
     rows = yield Statement(_DELETE_ITEMS, (user_id,))
     return {"store_items": len(rows)} if rows else {}
-
-
-def _has_owners(dialect: Dialect) -> Script[bool]:
-    rows = yield Statement(_HAS_OWNER_IN_POSTGRESQL if dialect is POSTGRESQL else _HAS_OWNER_IN_SQLITE)
-    return bool(rows)
 
 
 async def export_store_items(
@@ -74,11 +62,8 @@ async def export_store_items(
     """The items of a user, or all, also those of nobody; a page at a time."""
     if STORE not in existing:
         return
-    has_owners = await database.write(lambda: _has_owners(database.dialect))
-    if user_id is not None and not has_owners:
-        return
-    owner, condition = "user_id" if has_owners else "NULL", "" if user_id is None else "AND user_id = ?4"
-    query, whose = _READ_ITEMS.format(owner, condition), () if user_id is None else (user_id,)
+    condition, whose = ("", ()) if user_id is None else ("AND user_id = ?4", (user_id,))
+    query = _READ_ITEMS.format(condition)
     after: tuple[bytes, str] = (b"", "")
     while page := await database.fetch(query, (*after, _PAGE_SIZE, *whose), list[Row]):
         for row in page:

@@ -48,6 +48,12 @@ _REFERENCES_IN_POSTGRESQL = (
     " JOIN pg_class child ON child.oid = rule.conrelid JOIN pg_class parent ON parent.oid = rule.confrelid"
     " WHERE rule.contype = 'f' AND NOT child.relispartition AND pg_table_is_visible(child.oid)"
 )
+_REMAINS_OF_FILE = {"backups": "Backups and copies of the database hold the data until they are deleted."}
+_REMAINS_IN_LOG = {"log": "The log of the file could not be emptied because it is being read. Call vacuum."}
+_REMAINS_ON_SERVER = _REMAINS_OF_FILE | {
+    "database": "Deleted rows stay in the files of the database until a vacuum.",
+    "server_log": "The server's write-ahead log, its archive and its replicas hold the data for a while.",
+}
 _VACUUM_SQLITE = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -202,6 +208,18 @@ class Vacuums(Protocol):
     async def vacuum(self) -> None:
         """Rewrite the file, so that no deleted content is left in it or in its log."""
         ...
+
+    async def clear_log(self) -> bool:
+        """Empty the log of the file; `False` if others read from it for too long."""
+        ...
+
+
+async def clear_deleted(database: MemoryDatabase) -> dict[str, str]:
+    """Remove what an erasure has left beside the tables. Returns what remains, by the place where it is."""
+    engine = await database.prepared()
+    if not isinstance(engine, Vacuums):
+        return _REMAINS_ON_SERVER
+    return _REMAINS_OF_FILE if await engine.clear_log() else _REMAINS_OF_FILE | _REMAINS_IN_LOG
 
 
 async def vacuum(database: MemoryDatabase, full: bool) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -25,10 +25,17 @@ class Receipt:
     """The number of deleted rows, by kind."""
     subject: str
     """The HMAC of the user's id: only with the id and the key can it be computed again."""
+    remains: dict[str, str] = field(default_factory=dict)
+    """Where the erased data may still be, and until when: such as `backups`, or `database` on PostgreSQL."""
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as a JSON object."""
-        return {"erased_at": format_time(self.erased_at), "counts": self.counts, "subject": self.subject}
+        return {
+            "erased_at": format_time(self.erased_at),
+            "counts": self.counts,
+            "subject": self.subject,
+            "remains": self.remains,
+        }
 
 
 def subject_of(user_id: str, key: bytes | str) -> str:

@@ -108,8 +108,8 @@ def read_learn_at(
 ) -> float | None:
     """When the waiting messages of an exported conversation are due: in the backlog, by their time.
 
-    Messages that were recorded not to be learned from do not wait. An older export does not tell them from
-    the others: all without a run are due at once.
+    Messages that were recorded not to be learned from do not wait. If the record does not say whether they
+    wait, those without a run are due at once.
     """
     is_waiting = record.get(IS_WAITING)
     if is_waiting is not None and not isinstance(is_waiting, bool):

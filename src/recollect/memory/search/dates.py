@@ -12,7 +12,8 @@ from .documents import Floats, Numbers
 _MONTHS = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
-_MONTH = "|".join(_MONTHS)
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name != "may" else name for name in _MONTHS) + "|sept"
+_NUMBERS = {name[:3]: number for number, name in enumerate(_MONTHS, 1)}
 # Case-insensitive matching treats these as "s" and "i", so a month may be spelled with them.
 _FOLDED = str.maketrans("ſıİ", "sii")
 _LEAD = r"(?:\b(?:in|on|of|during|since|until|by|around|as of|the|early|late|mid)[\s-]+){0,3}"
@@ -25,6 +26,7 @@ _ABSOLUTE = re.compile(
     r"|(?P<year5>\d{4})\s*年(?:\s*(?P<month5>\d{1,2})\s*月(?:\s*(?P<day5>\d{1,2})\s*[日号])?)?"
     r"|(?<!\d)(?P<month6>\d{1,2})\s*月(?:\s*(?P<day6>\d{1,2})\s*[日号])?"
     rf"|{_LEAD}\b(?P<year7>(?:19|20)\d\d)-(?P<month7>\d{{2}})(?:-(?P<day7>\d{{2}}))?\b"
+    rf"|{_LEAD}\b(?P<day9>\d{{1,2}})\.(?P<month9>\d{{1,2}})\.(?P<year9>(?:19|20)\d\d)\b"
     rf"|{_LEAD}\b(?P<year8>(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
@@ -93,7 +95,7 @@ def _read(match: re.Match[str]) -> NamedDate | None:
     month = given.get("month", "").translate(_FOLDED).lower()
     named = NamedDate(
         int(given["year"]) if "year" in given else None,
-        _MONTHS.index(month) + 1 if month in _MONTHS else int(month) if month else None,
+        int(month) if month.isdecimal() else _NUMBERS[month[:3]] if month else None,
         int(given["day"]) if "day" in given else None,
     )
     return named if named.days(named.year or 2024) else None

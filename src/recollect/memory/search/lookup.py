@@ -71,23 +71,26 @@ async def prepare_query(
     if query.is_empty or embedder is None:
         return PreparedQuery(query)
     try:
-        return PreparedQuery(query, await _embed(query.embedding_text, embedder, patience))
+        return PreparedQuery(query, await _embed(query, embedder, patience))
     except EmbeddingError as error:
         return PreparedQuery(query, None, (f"found by words alone: {error}",))
 
 
-async def _embed(text: str, embedder: Embedder, patience: float) -> Vector:
+async def _embed(query: Query, embedder: Embedder, patience: float) -> Vector:
+    """The vector of a question: between that of the part that asks and that of the whole text."""
+    texts = [query.embedding_text, query.context] if query.context else [query.embedding_text]
     try:
         async with asyncio.timeout(patience):
-            answer = await embedder.embed([text])
+            answer = await embedder.embed(texts)
     except TimeoutError as error:
         raise EmbeddingError(f"{embedder.name} gave no vector within {patience:g} s") from error
     except EmbeddingError:
         raise
     except Exception as error:  # a user's embedder may raise anything
         raise EmbeddingError(f"{embedder.name} raised {type(error).__name__}") from error
-    row: Vector = np.asarray(validate_vectors(answer, 1, embedder.dimensions)[0])
-    return row
+    rows = np.asarray(validate_vectors(answer, len(texts), embedder.dimensions))
+    vector: Vector = rows[0] if len(texts) == 1 else rows.mean(axis=0)
+    return vector
 
 
 def warn_of_missing_vectors(corpus: Corpus, embedder: Embedder) -> tuple[str, ...]:

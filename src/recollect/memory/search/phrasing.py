@@ -6,6 +6,7 @@ Pure functions over a text, in English and Chinese. Nothing here looks at a corp
 import re
 
 from ..texts.terms import stem, terms
+from .dates import named_dates
 
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|myself|we|our|us)\b|我|咱", re.IGNORECASE)
 _TELL_ME = re.compile(r"\b(?:tell|give|show) me\b", re.IGNORECASE)
@@ -27,7 +28,7 @@ _OF_THE_USER = re.compile(
 )
 _SUMMARY = re.compile(r"\b(?:summar\w+|overview|recap)\b|总结|概括|概述", re.IGNORECASE)
 _SEVERAL = re.compile(
-    r"^\W*(?:(?:what|which)(?: [\w'’-]+){0,3}? [\w'’-]+s (?:has|have|does|do|are|did|were)\b"
+    r"^\W*(?:(?:what|which)(?: [\w'’-]+){0,3}? [\w'’-]+(?<!s)s (?:has|have|does|do|are|did|were)\b"
     r"|how many\b|what (?:are|were)\b|in what ways\b|(?:what|which|where|who)\b.{0,60}?\b(?:has|have)\b)"
     r"|\b(?:list|in order|order in which|all (?:the|of|my)|how many|throughout|across|every(?:thing)?)\b"
     r"|哪些|哪几|[几多]少?次|都有|所有|全部|列出",
@@ -63,6 +64,21 @@ _NEWEST = re.compile(
     r"|最近|最新|现在|目前|上次",
     re.IGNORECASE,
 )
+_PAST = re.compile(
+    r"\b(?:before|used to|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|at first|initial(?:ly)?"
+    r"|when (?:did|was|were|had)|how long|since when|until when|in the past|back then|ago"
+    r"|last (?:year|month|week)|chang(?:e[ds]?|ing)|no longer|any ?more|over time|corrected)\b"
+    r"|\b(?:früher|vorher|zuvor|damals|ursprünglich|zuerst|wann|geändert|avant|autrefois|auparavant|d'abord"
+    r"|quand|antes|solía|anteriormente|cuándo|prima|una volta|quando)\b|раньше|прежде|когда"
+    r"|以前|之前|从前|從前|[过過]去|曾|原[本来來]|一[开開]始|起初|[当當][时時]|[后後][来來]|前[后後]|[变變]化"
+    r"|[什甚][么麼][时時]候|前は|예전|전에|언제|سابقا|قبل|متى",
+    re.IGNORECASE,
+)
+
+
+def asks_past(text: str) -> bool:
+    """Whether a question is about the past, a change or a time, and not about what holds now."""
+    return _PAST.search(asked_part(text)) is not None or bool(named_dates(text)[1])
 
 
 def meant_role(text: str) -> str | None:
@@ -162,15 +178,16 @@ def without_frame(text: str) -> str:
 # --- the question in a long text ---
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*")
-_IS_QUESTION = re.compile(r"[?？]|[吗呢]\s*$")
-_LONG = 400  # characters of a text whose question is looked for
+_IS_QUESTION = re.compile(r"[?？؟]|[吗嗎呢]\s*$")
+_SHORT = 60  # characters of a text that is taken as a whole
+_LONGEST_PART = 800
 _LAST_SENTENCES = 3
 
 
 def asked_part(text: str) -> str:
-    """The questions in a long text, or else its last sentences. A short text is all of it."""
-    if len(text) <= _LONG:
+    """The questions among the sentences of a text, or else its last sentences. A short text is all of it."""
+    sentences = [each for each in _SENTENCE.findall(text) if each.strip()] if len(text) > _SHORT else []
+    if len(sentences) < 2:
         return text
-    sentences = _SENTENCE.findall(text)
     asked = [sentence for sentence in sentences if _IS_QUESTION.search(sentence)]
-    return " ".join(" ".join(asked or sentences[-_LAST_SENTENCES:]).split())[-2 * _LONG :] or text
+    return " ".join(" ".join(asked or sentences[-_LAST_SENTENCES:]).split())[-_LONGEST_PART:] or text

@@ -1,6 +1,7 @@
 """Parses a question without a model: terms, dates, speakers, and the kind of answer."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
@@ -37,8 +38,10 @@ _STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 _STOP_TERMS = _STOP_WORDS | {stem(word) for word in _STOP_WORDS}
-_CHINESE_QUESTION = re.compile(
-    r"什么时候|为什么|是什么|什么|哪里|哪儿|哪个|哪些|哪一?[天年月]|怎么样?|多少|多久|几[个次点号]|是不是|有没有|谁|吗|呢|请问|告诉我"
+_QUESTION_WORDS = re.compile(  # of languages without spaces
+    r"[什甚]么时候|什麼時候|[为為]什[么麼]|是什[么麼]|什[么麼]|哪[里裡裏儿兒个個些]|哪一?[天年月]|[怎咋][么麼]?[样樣]?|多少|多久"
+    r"|[几幾][个個次点點号號]|是不是|有没有|有沒有|[谁誰]|[吗嗎]|呢|啥|[请請][问問]|告[诉訴]我"
+    r"|何時|いつ|どこ|どの|どれ|どう|なぜ|誰|何|ですか|ますか|무엇|무슨|뭐|어디|언제|누구|어느|어떤"
 )
 _QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,200})[\"”」』》]")
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]+")
@@ -53,6 +56,10 @@ class Query:
     """The search terms: without question words, dates and speakers."""
     embedding_text: str
     """The text to embed: without the names of speakers, which would dominate the vector."""
+    further: tuple[str, ...] = ()
+    """The terms of the text around the question. They help to rank, but it does not ask for them."""
+    context: str = ""
+    """The whole text to embed beside it, if only a part of the text asks."""
     speakers: tuple[str, ...] = ()
     """The speakers that it names."""
     names: tuple[str, ...] = ()
@@ -91,13 +98,17 @@ def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = 
     text = text[-LONGEST:]
     question = asked_part(text)
     words = frozenset(terms(text))
-    named = tuple(sorted(name for name in speakers if _is_named(name, words)))
+    named = _named_in(words, tuple(speakers))
     undated, asked = _read(question)
+    wanted = _terms(undated, named)
+    around = set() if question == text else {*_terms(text, named)} - {*wanted}
     return replace(
         asked,
         text=text,
-        terms=_terms(undated, text if question != text else "", named),
+        terms=wanted,
+        further=tuple(term for term in _terms(text, named) if term in around),
         embedding_text=without_names(undated, named) or text,
+        context=without_names(text, named) if question != text else "",
         speakers=named,
         names=_names(text),
         role=None if named else asked.role,
@@ -140,10 +151,20 @@ def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?:['’]s)?(?!\w)")
 
 
-def _is_named(speaker: str, words: frozenset[str]) -> bool:
-    """Whether all words of a name are in a question. A role is no name: "user login" names nobody."""
-    its = frozenset(terms(speaker))
-    return bool(its) and its <= words and speaker.lower() not in ROLES
+def _named_in(words: frozenset[str], speakers: tuple[str, ...]) -> tuple[str, ...]:
+    """The speakers that a question names: by all words of the name, or by a first name that only they have.
+
+    A role is no name: "user login" names nobody.
+    """
+    names = {each: terms(each) for each in speakers if each.lower() not in ROLES}
+    firsts = Counter(its[0] for its in names.values() if its)
+    return tuple(
+        sorted(
+            each
+            for each, its in names.items()
+            if its and (words.issuperset(its) or (its[0] in words and firsts[its[0]] == 1))
+        )
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -152,9 +173,9 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(term for term in found if term not in _STOP_TERMS)[:_MOST_TERMS]
 
 
-def _terms(question: str, around: str, named: tuple[str, ...]) -> tuple[str, ...]:
-    """The terms to search for: of the question, and then of the long text around it, if there is one."""
-    asked = search_terms(_CHINESE_QUESTION.sub(" ", question)) + search_terms(around)
+def _terms(question: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    """The terms to search for."""
+    asked = search_terms(_QUESTION_WORDS.sub(" ", question))
     names = frozenset(term for name in named for term in terms(name))
     found = [term for term in dict.fromkeys(asked) if term not in _STOP_TERMS and term not in names]
     specific = [term for term in found if term not in FRAME_TERMS]

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ..texts.terms import terms
+from ..texts.terms import is_pair, terms
 from .corpus import Corpus
 from .dates import nearness
 from .documents import Flags, Floats, Numbers, Vector
@@ -15,6 +15,7 @@ from .query import Query
 from .records import ROLE_NUMBERS, hash_of
 from .relevance import (
     Calibration,
+    HitSigns,
     Signs,
     best_value,
     chance,
@@ -46,11 +47,14 @@ class Weights:
     """Words of the question anywhere in the same session."""
     speaker: float = 0.45
     """The speaker is the one that the question names."""
-    role: float = 0.3
-    """The user said it if the question says "I", the assistant if it says "you said"."""
-    statement: float = 0.28
+    role: float = 0.48
+    """The user said it if the question says "I", the assistant if it says "you said".
+
+    This part and the next two count by the own score of a document: they lift nothing that is not near.
+    """
+    statement: float = 0.45
     """The user states something about themselves, if the question is about the user."""
-    preference: float = 0.3
+    preference: float = 0.48
     """The user says what they like or avoid, if the question asks for advice."""
     instruction: float = 0.15
     """The user tells the assistant how to behave, if the question is about the user or asks for advice."""
@@ -87,7 +91,7 @@ _CERTAIN = 4.0  # log-odds that something answers a question for all that is kno
 
 @dataclass(frozen=True)
 class Hit:
-    """A found document. The parts add up to what it is ranked by."""
+    """A found document. The parts add up to its score: they are the shares of what it is ranked by."""
 
     id: str
     score: float
@@ -141,15 +145,15 @@ def rank(
     scores, by = score(query, corpus, vector, weights or Weights(), quotes), calibration or Calibration()
     total = _total(scores.parts, len(corpus))
     found = _is_found(scores.parts, len(corpus))
-    best = _best(total, np.flatnonzero(found if keep is None else found & keep(corpus)), limit, corpus)
+    # One more than asked for: the chance of a hit also depends on the next one.
+    best = _best(total, np.flatnonzero(found if keep is None else found & keep(corpus)), limit + 1, corpus)
     # With a filter, only what it lets through counts: what it keeps out must not show in any figure.
     shown = None if keep is None else _flags(best, len(corpus))
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
-    behind = best_value(total if shown is None else total[shown]) - total
     relevance = chance(odds) if shown is None or best else 0.0
-    chances = hit_chances(behind[best], odds, len(corpus), by) if best else []
+    chances = hit_chances(_hit_signs(best, total, scores, corpus), odds, len(corpus), by) if best else []
     # No hit is more likely to be relevant than that anything is.
-    hits = _hits(best, [min(each, relevance) for each in chances], scores, corpus)
+    hits = _hits(best[:limit], [min(each, relevance) for each in chances[:limit]], scores, corpus)
     return Ranking(hits, relevance)
 
 
@@ -161,13 +165,14 @@ def score(
     quotes: Mapping[str, float] | None = None,
 ) -> Scores:
     """The parts of the score of every document, and what they show of the question as a whole."""
-    matches = match(query.terms, corpus)
+    matches = match(query.terms, corpus, query.further)
     words = score_passages(matches, corpus)
     similar = corpus.similarities(vector)
     own = _own(matches, words, similar, corpus, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
     parts = {**own, **_context(query, matches, together, corpus, weights)}
-    parts |= {**_persons(query, corpus, weights), **_hints(query, corpus, weights, quotes)}
+    near = _share_of_best(together)
+    parts |= {**_persons(query, corpus, weights, near), **_hints(query, corpus, weights, quotes)}
     return Scores({name: its for name, its in parts.items() if its.any()}, matches, words, similar)
 
 
@@ -220,19 +225,19 @@ def _context(
 # --- persons ---
 
 
-def _persons(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
-    """The parts for who said a document, and what they said about themselves."""
+def _persons(query: Query, corpus: Corpus, weights: Weights, near: Floats) -> dict[str, Floats]:
+    """The parts for who said a document, and what they said about themselves. `near` is its own score."""
     role = corpus.column("role")
     parts = {"speaker": weights.speaker * _is_named_speaker(query, corpus)}
     if query.role:
-        parts["role"] = weights.role * (role == ROLE_NUMBERS[query.role])
+        parts["role"] = weights.role * near * (role == ROLE_NUMBERS[query.role])
     if query.is_personal:
         is_user = role == ROLE_NUMBERS["user"]
-        parts["statement"] = weights.statement * is_user * corpus.column("statement")
+        parts["statement"] = weights.statement * near * is_user * corpus.column("statement")
         parts["instruction"] = weights.instruction * is_user * corpus.column("is_instruction")
     if query.asks_advice:
         is_user = role == ROLE_NUMBERS["user"]
-        parts["preference"] = weights.preference * is_user * corpus.column("preference")
+        parts["preference"] = weights.preference * near * is_user * corpus.column("preference")
     return parts
 
 
@@ -328,9 +333,11 @@ def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None =
     if among is not None:
         inside = among[corpus.passage_column("row")]
         words, similar = words[inside], None if similar is None else similar[inside]
-    # The name of a speaker is no term, but a word of the question that the corpus knows.
-    known = _RARITY_OF_A_NAME * len(query.speakers)
-    total = float(matches.rarity.sum())
+    # Names of speakers and dates are no terms, but words of the question that the corpus may know.
+    dated = scores.parts["date"] if "date" in scores.parts else np.zeros(0)
+    has_date = best_value(dated if among is None or not len(dated) else dated[among]) > 0
+    known = _RARITY_OF_A_NAME * (len(query.speakers) + has_date)
+    total = float(matches.asked.sum())
     asked = (total + known) or 1.0
     coverage = (best_value(words) * total + known) / asked
     return Signs(
@@ -341,6 +348,7 @@ def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None =
         spread=spread_of(scores.similar),
         is_about_user=query.asks_about_user,
         preference=_nearest_preference(query, scores.similar, corpus, among),
+        is_in_pairs=any(map(is_pair, query.terms)),
     )
 
 
@@ -360,7 +368,9 @@ def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, am
 
 def _hits(rows: Sequence[int], chances: Sequence[float], scores: Scores, corpus: Corpus) -> tuple[Hit, ...]:
     """The hits of rows, each with its parts and its best passage."""
-    parts = {name: its[rows].tolist() for name, its in scores.parts.items()}
+    total = _total(scores.parts, len(corpus))[rows]
+    share = np.array(chances) / np.where(total > 0, total, 1.0)
+    parts = {name: (its[rows] * share).tolist() for name, its in scores.parts.items()}
     best = [_best_passage(corpus.passages_of(row), scores) for row in rows]
     starts, ends = (corpus.passage_column(name)[best].tolist() for name in ("start", "end"))
     return tuple(
@@ -381,6 +391,17 @@ def _best_passage(inside: range, scores: Scores) -> int:
     part = slice(inside.start, inside.stop)
     found = scores.words[part] if scores.similar is None else scores.words[part] + scores.similar[part]
     return inside.start + int(np.argmax(found))
+
+
+def _hit_signs(rows: Sequence[int], total: Floats, scores: Scores, corpus: Corpus) -> HitSigns:
+    """What the scores show of the best rows, in their order."""
+    coverage = corpus.best_of_passages(scores.words)[rows]
+    near = None if scores.similar is None else corpus.best_of_passages(scores.similar)[rows]
+    if near is None:
+        similarity = estimated_similarity(coverage)
+    else:  # a document without a vector is not worse for it
+        similarity = np.where(corpus.column("has_vector")[rows], near, best_value(near))
+    return HitSigns(total[rows[0]] - total[rows], coverage, similarity)
 
 
 def _flags(rows: Sequence[int], count: int) -> Flags:

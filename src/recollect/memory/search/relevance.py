@@ -1,15 +1,19 @@
 """Whether a corpus has anything to say about a question, and the chance that a hit is relevant.
 
-`benchmarks/search/fit.py` fits the numbers here: on questions with known answers, and on the same questions
-asked of the wrong corpus, which has no answer. Those for few documents (`few_…`) and for preferences were
-chosen by hand, on the persons of `benchmarks/search/first_minute.py` and on one collection.
+Most numbers here were fitted: on questions with known answers, and on questions asked of a corpus that has no
+answer. `benchmarks/search/fit.py` does that, and says how the present numbers came about. Those for few
+documents (`few_…`) and for preferences were chosen by hand, on the users of
+`benchmarks/search/first_minute.py` and on one collection.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from .documents import Floats
+
+Number = TypeVar("Number", float, Floats)
 
 DEFAULT_CUT = 0.4
 """The least relevance of a search whose hits are put into a prompt."""
@@ -18,6 +22,7 @@ _USUAL_COUNT = 50  # documents that a corpus must have for its figures to count 
 
 _CLOSE = 0.05  # by which a hit may score less than the best one and be about as good
 _MOST_ODDS = 4.0
+_MOST_LEAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Signs:
     """Whether the question is about the user as a person."""
     preference: float
     """If the question asks for advice: the similarity of the nearest preference that the user stated."""
+    is_in_pairs: bool = False
+    """Whether the question is in a language without spaces, whose terms are pairs of characters."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +54,47 @@ class Calibration:
     one less and less so.
     """
 
-    bias: float = -7.2
-    missing: float = -4.5
-    coverage: float = 5.8
-    similarity: float = 2.6
-    spread: float = 5.8
+    bias: float = -3.0
+    missing: float = -2.96
+    coverage: float = 3.39
+    similarity: float = 4.26
+    spread: float = 1.09
+    in_pairs: float = 1.77
     preference: float = 12.0
-    few_bias: float = -2.0
-    few_coverage: float = 10.0
-    few_similarity: float = 6.3
+    few_bias: float = -4.4
+    few_coverage: float = 13.0
+    few_similarity: float = 13.5
     few_about_user: float = 1.5
-    few_preference: float = 9.0
-    best: float = 1.8
+    few_preference: float = 6.0
+    best: float = 0.82
     """What it is worth in the log-odds of a hit to be the best one."""
-    behind: float = 1.72
+    behind: float = 1.93
     """What it costs a hit to score less than the best one."""
-    relevance: float = 0.44
+    relevance: float = 0.39
     """What the log-odds of the whole search are worth in those of a hit."""
-    hit_bias: float = -3.71
-    few_hit_bias: float = -1.0
+    hit_coverage: float = 0.82
+    """What the share of the question is worth that the hit itself covers."""
+    hit_similarity: float = 1.69
+    lead: float = 5.37
+    """What it is worth to score more than the next hit."""
+    hit_bias: float = -4.53
+    few_hit_bias: float = -1.8
+
+
+@dataclass(frozen=True)
+class HitSigns:
+    """What the scores show of the hits of a search, the best first."""
+
+    behind: Floats
+    """By how much each scores less than the best one."""
+    coverage: Floats
+    """The share of the question that each covers."""
+    similarity: Floats
+
+    @property
+    def lead(self) -> Floats:
+        """By how much each scores more than the next one."""
+        return np.minimum(np.diff(self.behind, append=self.behind[-1:]), _MOST_LEAD)
 
 
 def log_odds(signs: Signs, by: Calibration) -> float:
@@ -76,6 +105,7 @@ def log_odds(signs: Signs, by: Calibration) -> float:
         + by.coverage * signs.coverage
         + by.similarity * signs.similarity
         + by.spread * signs.spread
+        + by.in_pairs * signs.is_in_pairs
         + by.preference * signs.preference
     )
     few = by.few_bias + by.few_coverage * signs.coverage + by.few_similarity * signs.similarity
@@ -84,12 +114,14 @@ def log_odds(signs: Signs, by: Calibration) -> float:
     return size * many + (1 - size) * few
 
 
-def hit_chances(behind: Floats, odds: float, documents: int, by: Calibration) -> list[float]:
-    """The chances that hits are relevant that score by so much less than the best one."""
-    weights, size = np.array([by.best, by.behind, by.relevance]), _size(documents)
+def hit_chances(hits: HitSigns, odds: float, documents: int, by: Calibration) -> list[float]:
+    """The chances that hits are relevant. None has a higher one than a hit before it."""
+    weights = np.array([by.best, by.behind, by.relevance, by.hit_coverage, by.hit_similarity, by.lead])
+    size = _size(documents)
     bias = size * by.hit_bias + (1 - size) * by.few_hit_bias
-    chances: list[float] = _chances(bias + hit_features(behind, odds) @ weights).tolist()
-    return chances
+    chances = _chances(bias + hit_features(hits, odds) @ weights)
+    falling: list[float] = np.minimum.accumulate(chances).tolist()
+    return falling
 
 
 def _size(documents: int) -> float:
@@ -97,10 +129,11 @@ def _size(documents: int) -> float:
     return documents / (documents + _USUAL_COUNT)
 
 
-def hit_features(behind: Floats, odds: float) -> Floats:
-    """For each hit: whether it is about as good as the best one, how far it is behind, and the log-odds."""
-    known = np.full(len(behind), min(max(odds, -_MOST_ODDS), _MOST_ODDS))
-    return np.stack([np.exp(-behind / _CLOSE), -behind, known], axis=1)
+def hit_features(hits: HitSigns, odds: float) -> Floats:
+    """For each hit: whether it is about as good as the best one, how far behind, and the other signs."""
+    known = np.full(len(hits.behind), min(max(odds, -_MOST_ODDS), _MOST_ODDS))
+    near = np.exp(-hits.behind / _CLOSE)
+    return np.stack([near, -hits.behind, known, hits.coverage, hits.similarity, hits.lead], axis=1)
 
 
 def chance(odds: float) -> float:
@@ -113,9 +146,9 @@ def _chances(odds: Floats) -> Floats:
     return chances
 
 
-def estimated_similarity(coverage: float) -> float:
+def estimated_similarity(coverage: Number) -> Number:
     """The similarity to expect of a passage that covers this share of the words, without vectors."""
-    return 0.2 + 0.5 * coverage
+    return 0.28 + 0.5 * coverage
 
 
 def spread_of(similar: Floats | None) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import ConflictError, InvalidValueError, StorageError
 from ...sql.columns import check_id
-from ...sql.scripts import Script, Statement
+from ...sql.scripts import MakeScript, Script, Statement
 from ..conversation import (
     UNCHANGED,
     Conversation,
@@ -152,6 +152,22 @@ class ConversationWriter:
         messages under ids in use are a `ConflictError`. So is a closed conversation, unless `even_if_closed`
         is set, which allows the reply to a message from before the close.
         """
+        append = self.append_script(
+            conversation_id, messages, learn_after=learn_after, even_if_closed=even_if_closed
+        )
+        placed = await self._database.write(append)
+        self.announce_work()
+        return placed
+
+    def append_script(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message | Mapping[str, Any]],
+        *,
+        learn_after: float | None = None,
+        even_if_closed: bool = False,
+    ) -> MakeScript[list[Message]]:
+        """As `append_messages`, as a step of a larger transaction. Call `announce_work` after the commit."""
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
         if not read:
@@ -161,10 +177,11 @@ class ConversationWriter:
         waits = learn_after is not None and learn_after != math.inf
         seconds = check_seconds("learn_after", learn_after) if waits else learn_after
         key = (conversation_id, self._tenant)
-        append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
-        placed = await self._database.write(append)
+        return partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
+
+    def announce_work(self) -> None:
+        """Wake the workers."""
         self._on_work()
-        return placed
 
     def _to_store(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The messages as they are stored: with their secrets masked, if the store is set to do so."""

@@ -28,6 +28,7 @@ Key = tuple[Kind, tuple[str, ...]]
 """The key of a corpus: its kind, and the ids of the memories whose documents it contains."""
 
 _MOST_BYTES = 512 * 2**20  # of all cached corpora
+_MOST_RETIRED = 500  # entries of a memory that held earlier and are searched
 _MOST_CORPORA = 10_000  # however small they are
 
 
@@ -99,6 +100,15 @@ class CorpusCache:
             ids = {entry.content_id for _, entry in found}
             documents += await self._entry_reader.documents(memory_id, ids) if ids else []
         return CachedCorpus(await asyncio.to_thread(Corpus, documents))
+
+    async def retired(self, *memory_ids: str) -> CachedCorpus:
+        """A corpus of the entries that were superseded or ended last. It is read anew for each call."""
+        documents: list[Document] = []
+        for memory_id in memory_ids:
+            rows = await self._database.fetch(entries.RETIRED_IDS, (memory_id, _MOST_RETIRED), list[Row])
+            ids = {content_id for (content_id,) in rows}
+            documents += await self._entry_reader.documents(memory_id, ids) if ids else []
+        return CachedCorpus(await asyncio.to_thread(Corpus, documents) if documents else Corpus())
 
     def forget(self, memory_id: str) -> None:
         """Drop everything that is cached of a memory."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..rights.erasure import ErasureRequest, ErasureResult
 from ..rights.exports import CONTINUED, FORMAT, KINDS, export_records, export_tenant
 from ..rights.imports import parse_export, write_export
 from ..rights.ownership import DataOwner
-from ..rights.personal_data import vacuum
+from ..rights.personal_data import clear_deleted, vacuum
 from ..rights.receipt import Receipt, check_receipt_key, receipt_key, subject_of
 from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
@@ -30,6 +30,7 @@ from ..texts import terms
 from ..texts.remembered import forget_texts
 from ..times import now, read_time
 from .corpus_cache import CorpusCache
+from .pages import PageCache
 
 _TRIES = 100  # of an erasure that concurrent writers overtake
 _LONGEST_PAUSE = 0.05  # seconds between two tries
@@ -38,8 +39,8 @@ _LONGEST_PAUSE = 0.05  # seconds between two tries
 class DataRights:
     """Explains, exports, imports and erases the data of one tenant.
 
-    `on_work` is called when a run may have become due. The caches, `corpora` and that of the `embedder`, are
-    cleared of erased texts.
+    `on_work` is called when a run may have become due. The caches, `corpora`, `pages` and that of the
+    `embedder`, are cleared of erased texts.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class DataRights:
         database: MemoryDatabase,
         tenant: str,
         corpora: CorpusCache,
+        pages: PageCache,
         embedder: Embedder | None,
         on_work: Callable[[], None],
     ) -> None:
         self._database = database
         self._tenant = tenant
         self._corpora = corpora
+        self._pages = pages
         self._embedder = embedder
         self._on_work = on_work
 
@@ -121,8 +124,8 @@ class DataRights:
         """Erase everything stored about a user, with all agents or with one.
 
         This covers their memories, conversations and runs, and their sessions, events and summaries in this
-        database. A run in progress loses its lease and writes nothing more. Call `vacuum` afterwards to
-        remove the erased data from the files.
+        database. A run in progress loses its lease and writes nothing more. A SQLite file and its log hold
+        none of the erased data afterwards. On PostgreSQL, call `vacuum`. The receipt says what remains where.
         """
         _check_key(key)
         whose = self._whose(user_id, agent_id)
@@ -132,9 +135,8 @@ class DataRights:
     async def erase_conversation(self, conversation_id: str, *, key: bytes | str | None = None) -> Receipt:
         """Erase a conversation and everything that was learned from it."""
         _check_key(key)
-        return await self._erase_whole(
-            ErasureRequest(self._tenant, check_id("conversation_id", conversation_id)), key
-        )
+        part = ErasureRequest(self._tenant, check_id("conversation_id", conversation_id))
+        return await self._erase(await self._erasure_of(part), key)
 
     async def erase_conversations_before(self, time: datetime | str, *, limit: int = 100) -> int:
         """Erase conversations without a message since a time, the oldest first; returns the number erased.
@@ -151,8 +153,12 @@ class DataRights:
         parts = [
             ErasureRequest(self._tenant, conversation_id, unless_since=edge) for (conversation_id,) in found
         ]
-        receipts = [await self._erase_whole(part, None) for part in parts]
-        return sum(receipt.counts.get("conversations", 0) for receipt in receipts)
+        results = [await self._write(await self._erasure_of(part)) for part in parts]
+        if results:
+            self._on_work()
+            self._forget(results)
+            await clear_deleted(self._database)
+        return sum(result.counts.get("conversations", 0) for result in results)
 
     async def erase_message(
         self, conversation_id: str, message_id: str, *, key: bytes | str | None = None
@@ -180,10 +186,9 @@ class DataRights:
         """
         await vacuum(self._database, full)
 
-    async def _erase_whole(self, part: ErasureRequest, key: bytes | str | None) -> Receipt:
+    async def _erasure_of(self, part: ErasureRequest) -> MakeScript[ErasureResult]:
         looked = await erasure.scan_for_quotes(self._database, part)
-        erase = partial(erasure.erase_conversation, self._database, part, column_now(), looked)
-        return await self._erase(erase, key)
+        return partial(erasure.erase_conversation, self._database, part, column_now(), looked)
 
     async def _erase(self, erase: MakeScript[ErasureResult], key: bytes | str | None) -> Receipt:
         erased = await self._write(erase)
@@ -208,15 +213,19 @@ class DataRights:
         return await self._database.write(partial(receipt_key, self._tenant))
 
     async def _receipt(self, erased: ErasureResult, key: bytes | str | None) -> Receipt:
-        """Clear the caches of this process of the erased texts, then write the receipt."""
-        for memory_id in erased.memory_ids:
+        """Remove the erased texts from the caches of this process and the log, then write the receipt."""
+        self._forget([erased])
+        subject = subject_of(erased.user_id, key or await self._receipt_key())
+        return Receipt(now(), erased.counts, subject, await clear_deleted(self._database))
+
+    def _forget(self, results: Sequence[ErasureResult]) -> None:
+        for memory_id in {memory_id for erased in results for memory_id in erased.memory_ids}:
             self._corpora.forget(memory_id)
+            self._pages.forget(memory_id)
         if isinstance(self._embedder, CachedEmbedder):
             self._embedder.clear()
         forget_texts()
         terms.stem.cache_clear()
-        subject = subject_of(erased.user_id, key or await self._receipt_key())
-        return Receipt(now(), erased.counts, subject)
 
     async def _write_lines(self, file: IO[str], user_id: str, agent_id: str | None) -> int:
         count = 0

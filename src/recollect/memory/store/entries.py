@@ -19,7 +19,7 @@ from ..database.corruption import Page, fill_page, page_from
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.removal import delete_quoting_results, remove_with_precursors
-from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
+from ..entry import BY_LIBRARY, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..lifetime import read_expiry
 from ..metadata import read_metadata
 from ..tags import read_tags
@@ -33,7 +33,7 @@ class _Edit(NamedTuple):
     """A person's correction of an entry."""
 
     text: str
-    edited_by: str | None
+    edited_by: str
     metadata: Mapping[str, Any] | None
     """`None` keeps the metadata of the old entry."""
     tags: tuple[str, ...] | None
@@ -199,13 +199,14 @@ class EntryRepository:
         """Correct an entry. A new entry supersedes it, and the old one stays in the history.
 
         The edit itself is the evidence of the new text: its time, and `edited_by`, such as the name of a
-        person or the id of an API key. The messages that the old entry cites remain its evidence. The new
-        entry keeps the metadata, the tags and the expiry of the old one, unless others are given.
+        person or the id of an API key; `library` if it is not given. The messages that the old entry cites
+        remain its evidence. The new entry keeps the metadata, the tags and the expiry of the old one, unless
+        others are given.
         """
         check_id("content_id", content_id)
         new = _Edit(
             _check_statement(text),
-            None if edited_by is None else check_id("edited_by", edited_by),
+            BY_LIBRARY if edited_by is None else check_id("edited_by", edited_by),
             None if metadata is None else read_metadata("metadata", metadata),
             None if tags is None else read_tags("tags", tags),
             UNCHANGED if expires_at is UNCHANGED else read_expiry("expires_at", expires_at),
@@ -309,7 +310,7 @@ def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, n
         old.valid_from,
         old.valid_to,
         old.slot,
-        {EDITED: True, **({EDITED_BY: edit.edited_by} if edit.edited_by else {})},
+        {EDITED: True, EDITED_BY: edit.edited_by},
         tuple(dict.fromkeys((each.conversation_id, each.message_id) for each in cited)),
         (content_id,),
         old.said_at,

@@ -20,6 +20,7 @@ from .entries import EntryRepository
 from .entry_review import EntryReview
 from .lookup import MemoryLookup
 from .memories import MemoryRepository
+from .pages import PageCache, PageReader
 from .runs import LearningProgress, RunRepository
 from .search import EmbedderPause, MemorySearcher
 
@@ -60,6 +61,7 @@ class StoreResources:
             vectors = Vectors(database, default_tenant)
             self.backfill = EmbeddingBackfill(vectors, self.embedder, all_tenants=tenant is None)
         self.corpora = CorpusCache(database, None if self.embedder is None else model_of(self.embedder))
+        self.pages = PageCache()
         self.embedder_pause = EmbedderPause()
         self.tenant = tenant
         self.worker_count = workers
@@ -131,7 +133,10 @@ class TenantParts:
         self.searcher = MemorySearcher(
             database, lookup, shared.corpora, shared.embedder, shared.embedder_pause
         )
-        self.rights = DataRights(database, tenant, shared.corpora, shared.embedder, shared.announce)
+        self.pages = PageReader(database, lookup, self.entries, shared.pages)
+        self.rights = DataRights(
+            database, tenant, shared.corpora, shared.pages, shared.embedder, shared.announce
+        )
         self.runs = RunRepository(database, tenant, shared.announce)
         self.progress = LearningProgress(
             database,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
 from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
@@ -43,6 +43,7 @@ _LONGEST_POLL_OF_RUNS = 0.1
 _SHORTEST_POLL_OF_MEMORY = 0.02
 _LONGEST_POLL_OF_MEMORY = 0.25
 _POLL_OF_VECTORS = 0.02
+_LONGEST_TITLE = 200  # characters
 
 
 class RunRepository:
@@ -118,15 +119,17 @@ class RunRepository:
         self._on_work()
 
     async def _with_details(self, found: Sequence[Run]) -> list[Run]:
-        """The runs with their stages and failures, which are read in two queries for all runs."""
+        """The runs with their stages, failures and subjects, each read in one query for all runs."""
         if not found:
             return []
         ids = (json.dumps([run.run_id for run in found]),)
         stages = await self._database.fetch(self._database.runs.stages, ids, by_run)
         failures = await self._database.fetch(self._database.runs.failures, ids, by_run)
+        subjects = await self._database.fetch(self._database.runs.subjects, ids, _subjects_from)
         return [
             replace(
                 run,
+                **subjects.get(run.run_id, {}),
                 stages=_stages_from(run.run_id, stages.get(run.run_id, [])),
                 failures=_failures_from(run.run_id, failures.get(run.run_id, [])),
             )
@@ -294,6 +297,17 @@ def _run(row: RunRow) -> Run:
         or_none(stored_text)(row.error),
         row.model,
     )
+
+
+def _subjects_from(rows: list[Row]) -> dict[str, dict[str, Any]]:
+    """By the ids of runs: whose they are, what they read first, and how many entries they have added."""
+    return dict(readable(RUNS.name, rows, _subject_from))
+
+
+def _subject_from(row: Row) -> tuple[str, dict[str, Any]]:
+    run_id, agent_id, user_id, said, learned = row
+    title = (or_none(stored_text)(said) or "")[:_LONGEST_TITLE]
+    return run_id, {"agent_id": agent_id, "user_id": user_id, "title": title, "learned": learned}
 
 
 def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import InvalidTypeError
 from ...items import Tokenizer
 from ...sessions.settings import check_limit
-from ...strategies.summaries import inject_memory
+from ..block import Block, MessageKey
 from ..conversation import Role
 from ..database import entries
 from ..database.access import MemoryDatabase, column_now
@@ -22,6 +22,7 @@ from ..search import Corpus, Hit, Query, rank
 from ..search.embedders import Embedder
 from ..search.filters import RequestedFilters, SearchFilter, read_filters
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
+from ..search.phrasing import asks_past
 from ..search.ranking import quoted_share, rows_to_read
 from ..search.relevance import DEFAULT_CUT
 from ..times import now, read_time
@@ -29,7 +30,7 @@ from .cached_corpus import CachedCorpus
 from .corpus_cache import CorpusCache
 from .filters import FilterResolver, ResolvedFilter
 from .lookup import MemoryLookup
-from .recalling import Cut, choose
+from .recalling import Cut, Found, build_block, newest_hits_first, quoted_passage, relevance_of
 
 _PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
 _PAUSED = "found by words alone: the embedder did not answer a moment ago"
@@ -38,7 +39,7 @@ _UNREAD = "{} messages are not found yet: their search records are still to be m
 _MOST_READ = 200  # messages whose texts are read for a quoted phrase
 _MANY = 5000  # documents: ranking more than these would block the event loop for too long
 _RECALLED_ENTRIES = 20
-_RECALLED_TURNS = 10
+_RECALLED_TURNS = 30
 _MOST_INSTRUCTIONS = 50  # that are read of a memory; far fewer fit into a block
 
 
@@ -107,7 +108,8 @@ class MemorySearcher:
             name=name,
         )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        return await self._find_entries(query, searched, limit, request, as_of, cut)
+        found = await self._find_entries(query, searched, limit, request, as_of, cut)
+        return replace(found, hits=newest_hits_first(found.hits, query))
 
     async def search_conversations(
         self,
@@ -148,7 +150,8 @@ class MemorySearcher:
             return TurnSearch(())
         wanted = await self._filters.for_messages(request, _ids_of(searched))
         found = await self._find_turns(query, searched, limit, wanted, cut)
-        return replace(found, warnings=(*wanted.warnings, *found.warnings))
+        hits = newest_hits_first(found.hits, query)
+        return replace(found, hits=hits, warnings=(*wanted.warnings, *found.warnings))
 
     async def recall(
         self,
@@ -173,27 +176,48 @@ class MemorySearcher:
         chance of that is lower than `min_relevance`. The filters are those of the searches. A message that an
         entry was learned from is left out, and a long message is quoted in part. Doubtful entries come last.
 
-        The standing instructions of the user are in every block, marked as the user's wishes, within a
-        quarter of the budget and at most 200 tokens, the newest first.
+        Of lines that say something else of the same thing, only the newest is in the block. A question about
+        the past also gets what held earlier, marked as such.
+
+        The three newest standing instructions of the user are in every block, marked as the user's wishes,
+        and further ones that are about the question, within a quarter of the budget and at most 200 tokens.
+        `is_found` of the result says whether there is anything else.
         """
         cut = Cut.of(None, min_relevance)
         request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
         searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
         wishes = await self._instructions_of(searched)
-        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None, cut)
+        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None, Cut())
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted, cut)
-        chosen = choose(query, known.hits, said.hits, wishes)
-        text = inject_memory(
-            None,
-            memories=chosen.lines,
-            wishes=[entry.text for entry in wishes],
-            token_budget=budget,
-            tokenizer=tokenizer,
-        )
+        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted, Cut())
+        found = Found(wishes=wishes)
+        if relevance_of(known, said) >= cut.relevance:
+            retired = await self._find_retired(query, searched, request) if asks_past(query) else ()
+            outdated = await self._outdated_among(said.hits)
+            found = Found((*known.hits, *retired), said.hits, wishes, outdated)
+        block = build_block(query, found, now=now(), budget=budget, tokenizer=tokenizer)
+        text = block.render(budget=budget, tokenizer=tokenizer).text
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
-        return Recalled(text, chosen.entries, chosen.turns, warnings, wishes)
+        return _recalled(text, block, found, warnings)
+
+    async def _outdated_among(self, hits: Sequence[TurnHit]) -> frozenset[MessageKey]:
+        """The messages among hits of which an entry was learned that was superseded."""
+        if not hits:
+            return frozenset()
+        keys = {(hit.conversation_id, hit.message.message_id) for hit in hits}
+        return await self._database.superseded_messages(self._tenant, keys)
+
+    async def _find_retired(
+        self, query: str, searched: Sequence[MemoryOverview], request: RequestedFilters
+    ) -> tuple[MemoryHit, ...]:
+        """The entries about a question that held earlier and were superseded or ended."""
+        wanted = await self._filters.for_entries(request, _ids_of(searched))
+        cached = await self._corpora.retired(*_ids_of(searched))
+        if not len(cached.corpus):
+            return ()
+        found = await self._rank(query, cached, _RECALLED_ENTRIES, wanted.filter)
+        return await self._entries_of(found.hits, searched)
 
     async def _find_entries(
         self,
@@ -325,6 +349,22 @@ class MemorySearcher:
             )
             for hit, (message, conversation_id, session_id, agent_id) in matched
         )
+
+
+def _recalled(text: str, block: Block, found: Found, warnings: tuple[str, ...]) -> Recalled:
+    """The result of a recall: the hits that are in the block, in its order."""
+    entries = {hit.entry.content_id: hit for hit in found.entries}
+    turns = {(hit.conversation_id, hit.message.message_id): hit for hit in found.turns}
+    quoted = ((turns[line.conversation_id or "", line.id], line) for line in block.quotes)
+    shown = {line.id for line in block.wishes}
+    return Recalled(
+        text,
+        tuple(entries[line.id] for line in block.facts),
+        tuple(replace(hit, passage=quoted_passage(hit, line)) for hit, line in quoted),
+        warnings,
+        tuple(entry for entry in found.wishes if entry.content_id in shown),
+        block,
+    )
 
 
 def _ids_of(searched: Sequence[MemoryOverview]) -> list[str]:

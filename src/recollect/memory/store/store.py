@@ -21,6 +21,7 @@ from .entries import EntryRepository
 from .entry_review import EntryReview
 from .memories import MemoryRepository
 from .monitor import StoreMonitor
+from .pages import PageReader
 from .parts import StoreResources, TenantParts
 from .runs import LearningProgress, RunRepository
 from .search import MemorySearcher
@@ -62,6 +63,7 @@ _writer = _ForwardTo(lambda parts: parts.writer)
 _memories = _ForwardTo(lambda parts: parts.memories)
 _entries = _ForwardTo(lambda parts: parts.entries)
 _review = _ForwardTo(lambda parts: parts.review)
+_pages = _ForwardTo(lambda parts: parts.pages)
 _searcher = _ForwardTo(lambda parts: parts.searcher)
 _rights = _ForwardTo(lambda parts: parts.rights)
 _runs = _ForwardTo(lambda parts: parts.runs)
@@ -137,6 +139,11 @@ class MemoryStore:
         self._parts = parts
         self._database = shared.database
 
+    @property
+    def writer(self) -> ConversationWriter:
+        """Writes conversations, also as steps of larger transactions."""
+        return self._parts.writer
+
     record_conversation = _writer(ConversationWriter.record_conversation)
     open_conversation = _writer(ConversationWriter.open_conversation)
     append_messages = _writer(ConversationWriter.append_messages)
@@ -155,6 +162,9 @@ class MemoryStore:
     list_memories = _memories(MemoryRepository.list_memories)
     list_users = _memories(MemoryRepository.list_users)
     save_memory = _memories(MemoryRepository.save_memory)
+
+    page = _pages(PageReader.page)
+    page_history = _pages(PageReader.page_history)
 
     list_entries = _entries(EntryRepository.list_entries)
     list_entries_of = _entries(EntryRepository.list_entries_of)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..facts.health import concerns_health
+from .health import concerns_health
 from .remembered import remember
 from .roles import Roles, play_other_roles, roles_of
 from .synonyms import (

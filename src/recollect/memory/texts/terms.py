@@ -19,6 +19,10 @@ from .remembered import remember_list
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W\\d_{_CJK}]+)?")
 _IS_CJK = re.compile(f"[{_CJK}]")
+_LIGHT = frozenset(
+    "的了是在和与與及吗嗎呢吧啊哪那这這个個些么麼什啥我你您他她它们們有会會要就都也还還很把被让讓给給对對"
+    "从從到为為以於于其該该某呀嘛着過过得地はがをにでとのもへやかねよ"
+)
 _LONGEST = 64  # characters of a word
 # It begins only where a word begins: otherwise the time would be quadratic in the length of a word.
 _COMPOUND = re.compile(r"(?<![a-z0-9])[a-z0-9]++(?:[._/:-][a-z0-9]++)+|[a-z]\+\+|[a-z]#(?!\w)")
@@ -48,6 +52,16 @@ def search_terms(text: str) -> list[str]:
 def pairs(word: str) -> list[str]:
     """Every two neighbouring characters; a single character is itself."""
     return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+
+
+def is_pair(term: str) -> bool:
+    """Whether a term is a pair of characters of a language without spaces."""
+    return len(term) == 2 and _IS_CJK.match(term) is not None
+
+
+def has_light_character(pair: str) -> bool:
+    """Whether a pair has a character that joins words and means little: of, the, is, I, you."""
+    return pair[0] in _LIGHT or pair[-1] in _LIGHT
 
 
 def characters(text: str) -> list[str]:

@@ -10,14 +10,12 @@ from typing import Any, Protocol
 
 from ...extras import require_extra
 from ...sql.scripts import Row
+from ...sql.sqlalchemy.revisions import VERSION_TABLE
+from ...sql.sqlite.migrations import LEDGER
 from ...sql.urls import sqlite_path
 from .values import ARRAYS, CAST, from_server, to_server
 
-_LEFT_OUT = (
-    "sqlite_",
-    "recollect_schema_version",
-    "recollect_migrations",
-)  # catalogs and records of migrations
+_LEFT_OUT = ("sqlite_", VERSION_TABLE, LEDGER)  # catalogs and records of migrations
 _BUSY = 60.0  # seconds to wait for other writers of a file
 
 
@@ -119,7 +117,6 @@ def _connect(path: str, to_write: bool) -> sqlite3.Connection:
     )
     if to_write:
         connection.execute("PRAGMA foreign_keys = OFF")  # children may be copied before their parents change
-        connection.execute("PRAGMA synchronous = NORMAL")
     else:
         connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()

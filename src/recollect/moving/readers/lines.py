@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import ImportFormatError
+from ...memory.rights.exports import FORMAT
 from ..kinds import ReadOptions
 from ..records import STORE_ITEMS, Read, Record, Skipped
-from ..sources import Value, read_lines, read_texts
+from ..sources import NOT_JSON, Value, read_lines, read_texts
 
-FORMATS = ("recollect.user/1", "recollect.user/2")
-"""The versions of the format that are read. A file may begin with a line that names one."""
 KINDS = (
-    *("memories", "conversations", "messages", "entries", "runs"),
+    *("memories", "conversations", "messages", "runs", "entries"),
     *("sessions", "items", "events", "summaries", STORE_ITEMS),
 )
 _FOR_READING = ("threads",)
@@ -33,23 +32,21 @@ def records_of(values: Iterator[Value | Skipped]) -> Read:
     """The records in lines. A file without one raises `ImportFormatError`."""
     is_first = True
     for value in values:
-        if isinstance(value, Skipped):
-            if is_first and value.reason == "it is not valid JSON":
-                raise ImportFormatError(
-                    f"{value.where}: not a line of JSON, so this is not a JSON Lines file"
-                )
-            yield value
-        else:
-            yield from _record(value, is_first)
+        yield from record_of(value, is_first=is_first)
         is_first = False
 
 
-def record_of(value: Value) -> Iterator[Record | Skipped]:
-    """The record of a line that may be any line of a stream."""
-    yield from _record(value, is_first=False)
+def record_of(value: Value | Skipped, *, is_first: bool) -> Read:
+    """The record of a line, or those of a whole export. A wrong first line raises `ImportFormatError`."""
+    if not isinstance(value, Skipped):
+        yield from _record(value, is_first)
+    elif is_first and value.reason == NOT_JSON:
+        raise ImportFormatError(f"{value.where}: not a line of JSON, so this is not a JSON Lines file")
+    else:
+        yield value
 
 
-def _record(value: Value, is_first: bool) -> Iterator[Record | Skipped]:
+def _record(value: Value, is_first: bool) -> Read:
     where, line = value.where, value.data
     if not isinstance(line, Mapping):
         if is_first:
@@ -57,23 +54,38 @@ def _record(value: Value, is_first: bool) -> Iterator[Record | Skipped]:
         yield Skipped(where, "it is not an object")
     elif "format" in line and "kind" not in line:
         _check_format(where, line["format"])
+        yield from _records_in_document(where, line)
     elif not isinstance(line.get("kind"), str) or "data" not in line:
         if is_first:
             raise ImportFormatError(f"{where}: no kind and data, so this is not a file in the line format")
         yield Skipped(where, "it has no kind and data")
-    elif line["kind"] in _FOR_READING:
-        yield Skipped(where, f"{line['kind']} are exported for reading only", is_lost=False)
-    elif line["kind"] not in KINDS:
-        yield Skipped(where, f"unknown kind of record: use one of {', '.join(KINDS)}")
     else:
-        yield Record(line["kind"], line["data"], where, value.size)
+        yield _record_of_kind(line["kind"], line["data"], where, value.size)
+
+
+def _records_in_document(where: str, document: Mapping[str, Any]) -> Read:
+    """The records of an export that is one JSON object. The first line of JSON Lines has none."""
+    for kind in (*KINDS, *_FOR_READING):
+        listed = document.get(kind) or []
+        if not isinstance(listed, list):
+            yield Skipped(where, f"{kind} must be a list")
+            continue
+        for place, data in enumerate(listed):
+            yield _record_of_kind(kind, data, f"{where}, {kind}[{place}]", 0)
+
+
+def _record_of_kind(kind: str, data: Any, where: str, size: int) -> Record | Skipped:
+    if kind in _FOR_READING:
+        return Skipped(where, f"{kind} are exported for reading only", is_lost=False)
+    if kind not in KINDS:
+        return Skipped(where, f"unknown kind of record: use one of {', '.join(KINDS)}")
+    return Record(kind, data, where, size)
 
 
 def _check_format(where: str, given: Any) -> None:
-    if given not in FORMATS:
-        raise ImportFormatError(
-            f"{where}: unknown format; this version of recollect reads {' and '.join(FORMATS)}"
-        )
+    """Check the format that the first line of a file may name."""
+    if given != FORMAT:
+        raise ImportFormatError(f"{where}: unknown format; this version of recollect reads {FORMAT}")
 
 
 def open_source(source: str, _: ReadOptions) -> Read:

@@ -8,6 +8,7 @@ from ...items import ModelUsage
 from ...memory.conversation import ConversationSettings, Message
 from ...memory.pipeline.token_meter import GuardedMeter
 from ...sessions.events import EventLog
+from ...sql.scripts import MakeScript
 from ...strategies.session import StrategySession
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summarizers.protocol import Summarizer
@@ -17,8 +18,10 @@ from .database.record import TurnRecord
 from .database.turns import ChatTurns
 from .options import ChatOptions
 from .registry import AgentDescriptor
+from .run_session import RunSession
 from .runtime import AgentRun, AgentRuntime
 from .sessions import ChatSession, OpenAISQLAlchemySessionStore
+from .turn_scripts import Begun
 
 _MESSAGE_IDS = uuid.UUID("8f1d5a52-6f0c-4a55-9a3e-6d1f5f0c1c8e")
 
@@ -50,11 +53,11 @@ class ActiveTurn:
     turn: ChatTurn
     descriptor: AgentDescriptor
     settings: ConversationSettings
-    record: TurnRecord
+    chat: ChatSession
+    session: RunSession
+    begun: Begun
     earlier_usage: ModelUsage = field(default_factory=ModelUsage)
     """The cost of earlier attempts."""
-    chat: ChatSession | None = None
-    """Set once the session is open."""
     run: AgentRun | None = None
     """Set once the run has started."""
     is_metered: bool = False
@@ -68,7 +71,7 @@ class ActiveTurn:
     @property
     def record_with_usage(self) -> TurnRecord:
         """The record, with the cost of all attempts."""
-        return replace(self.record, usage=self.earlier_usage + self.usage)
+        return replace(self.begun.record, usage=self.earlier_usage + self.usage)
 
 
 def message_id(turn_id: str, role: str) -> str:
@@ -88,12 +91,21 @@ def check_message(message: object) -> None:
         raise InvalidValueError("message holds half a character, which cannot be sent") from None
 
 
-async def append_message(
-    turn: ChatTurn, role: str, text: str, quiet: float | None, *, even_if_closed: bool = False
-) -> Message:
-    """Append a message of a turn to its conversation; if it exists already, it stays as it is."""
-    message = {"role": role, "content": text, "message_id": message_id(turn.turn_id, role)}
-    stored = await turn.store.append_messages(
+def append_script(
+    turn: ChatTurn,
+    role: str,
+    text: str,
+    quiet: float | None,
+    *,
+    is_notice: bool = False,
+    even_if_closed: bool = False,
+) -> MakeScript[list[Message]]:
+    """A step that appends a message of a turn to its conversation, unless it exists already.
+
+    A notice was not said by anybody. It is stored as a system message, which no search finds.
+    """
+    stored_role = "system" if is_notice else role
+    message = {"role": stored_role, "content": text, "message_id": message_id(turn.turn_id, role)}
+    return turn.store.writer.append_script(
         turn.conversation.conversation_id, [message], learn_after=quiet, even_if_closed=even_if_closed
     )
-    return stored[0]

@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ...memory.conversation import ConversationSettings, Message
+from ...memory.conversation import ConversationSettings
 from ...memory.hits import Recalled, TurnSearch
-from ...memory.times import format_date
 from ...strategies.configuration import resolve_memory_injection, resolve_memory_strategy
 from ...strategies.summaries import ConversationSummaryStore
-from ...strategies.summaries.injection import render_memory
 from ...strategies.values import Strategy
 from ..values import ChatTurn
 from .registry import AgentDescriptor
@@ -87,10 +85,8 @@ async def prepare_run_context(
     # Without a strategy the model sees the whole conversation, so its messages are not repeated in the block.
     sees_all = build_memory_strategy_config(turn, said, descriptor) is None
     hidden = turn.conversation.conversation_id if sees_all else None
-    memories = [hit.entry.text for hit in recalled.entries]
-    memories += [_quote(hit.message) for hit in recalled.turns if hit.conversation_id != hidden]
-    wishes = [entry.text for entry in recalled.instructions]
-    block = render_memory(summary, memories, wishes=wishes, token_budget=token_budget)
+    shown = recalled.block.without(lambda line: line.kind == "quote" and line.conversation_id == hidden)
+    block = shown.render(summary=summary, budget=token_budget)
     return RunContext(context, block.text, block.memory_count)
 
 
@@ -104,10 +100,15 @@ def chat_context(turn: ChatTurn, user_message_id: str) -> ChatContext:
         hits = [hit for hit in found.hits if hit.message.message_id != user_message_id]
         return replace(found, hits=tuple(hits[:limit]))
 
+    recalled: dict[str, Recalled] = {}  # the block of memories and the offline agent ask for the same
+
     async def recall(question: str) -> Recalled:
-        found = await turn.store.recall(question, *owner)
-        hits = tuple(hit for hit in found.turns if hit.message.message_id != user_message_id)
-        return replace(found, turns=hits)
+        if question not in recalled:
+            found = await turn.store.recall(question, *owner)
+            hits = tuple(hit for hit in found.turns if hit.message.message_id != user_message_id)
+            block = found.block.without(lambda line: line.kind == "quote" and line.id == user_message_id)
+            recalled[question] = replace(found, turns=hits, block=block)
+        return recalled[question]
 
     return ChatContext(
         turn.tenant,
@@ -117,8 +118,3 @@ def chat_context(turn: ChatTurn, user_message_id: str) -> ChatContext:
         search_conversations,
         recall,
     )
-
-
-def _quote(message: Message) -> str:
-    """A message with its date and role."""
-    return f'{format_date(message.created_at)}, {message.role}: "{message.content}"'

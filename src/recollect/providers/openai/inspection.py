@@ -11,6 +11,7 @@ from ...items import Item
 from ...items.shapes import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
 from ...memory.run import Days, Spent, SpentBy
+from ...memory.store import MemoryStore
 from ...memory.times import format_time
 from ...sessions.advanced.scripts import MAIN
 from ...sessions.advanced.usage import COUNTS
@@ -21,7 +22,9 @@ from ...strategies.reader import run_in_thread_if_long
 from ...strategies.session import StrategySession
 from ...strategies.values import Strategy
 from ..errors import UnknownBranchError
+from ..values import ChatTurn
 from .active_turn import Parts
+from .context import prepare_run_context
 from .database.turns import ConversationPlace
 from .sessions import ChatSession, branch_origin, items_to_mirror
 from .turn_outcome import TurnHistory
@@ -115,6 +118,33 @@ class OpenAIChatInspector:
         items = await self._read_view(conversation, memory_strategy)
         return [_without_placeholder_id(item) for item in items]
 
+    async def memory_block_of(
+        self,
+        store: MemoryStore,
+        conversation: Conversation,
+        memory_strategy: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The memories in the instructions for the newest user message; empty without injection."""
+        conversation_id, registry = conversation.conversation_id, self._parts.runtime.registry
+        question = await self._parts.turns.newest_question(conversation_id)
+        settings = await store.get_conversation_settings(conversation_id)
+        if question is None or settings is None or conversation.agent_id not in registry.names():
+            return ""
+        place = await self._find_place(conversation)
+        turn = ChatTurn(
+            store, place.tenant, conversation, conversation.agent_id, question.content, "", memory_strategy
+        )
+        prepared = await prepare_run_context(
+            turn,
+            settings,
+            registry.get(conversation.agent_id),
+            session_id=place.session_id,
+            summaries=self._parts.summaries,
+            user_message_id=question.message_id,
+            token_budget=self._parts.options.injection_tokens,
+        )
+        return prepared.remembered
+
     async def _read_view(
         self, conversation: Conversation, memory_strategy: Mapping[str, Any] | None
     ) -> list[Item]:
@@ -147,8 +177,7 @@ class OpenAIChatInspector:
         async with self._parts.sessions.lock(
             conversation.conversation_id, options.lock_seconds, options.lease_seconds
         ):
-            # An interrupted turn is undone on the branch on which it began, so before the branch changes.
-            await self._history.recover_interrupted(conversation)
+            await self._history.end_running(conversation.conversation_id)
             async with self._open(conversation) as chat:
                 yield chat
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from ...errors import ModelRefusedError
 from ...extras import require_extra
+from ..errors import ModelNotConfiguredError
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig
@@ -61,17 +61,22 @@ class ModelEndpoint:
         return self.is_openai if self.api == "auto" else self.api == "responses"
 
 
+def key_of(endpoint: ModelEndpoint) -> str | None:
+    """The API key of an endpoint; `None` if it needs one and none is configured."""
+    return endpoint.api_key or os.environ.get("OPENAI_API_KEY") or (None if endpoint.is_openai else _NO_KEY)
+
+
 def make_client(
     endpoint: ModelEndpoint, http_client: Any = None, kind: "type[AsyncOpenAI] | None" = None
 ) -> "AsyncOpenAI":
     """A client for the endpoint, of a given class. The caller closes it, and with it the `http_client`.
 
-    Raises a `ModelRefusedError` if no API key is configured.
+    Raises a `ModelNotConfiguredError` if there is no API key.
     """
     openai = require_extra("openai", "openai", "a model")
-    key = endpoint.api_key or os.environ.get("OPENAI_API_KEY") or (None if endpoint.is_openai else _NO_KEY)
+    key = key_of(endpoint)
     if key is None:
-        raise ModelRefusedError("no API key for the model: set chat.api_key or OPENAI_API_KEY")
+        raise ModelNotConfiguredError("no API key for the model: set chat.api_key or OPENAI_API_KEY")
     client: AsyncOpenAI = (kind or openai.AsyncOpenAI)(
         base_url=endpoint.url,
         api_key=key,

@@ -39,17 +39,12 @@ class OpenAIAgentProvider:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._history = TurnHistory(parts.sessions, parts.turns)
+        self._history = TurnHistory(parts.turns)
         self._remote = RemoteConversations(parts.runtime, parts.sessions, parts.turns, parts.options)
         self._runner = TurnRunner(parts, self._history, self._remote)
         self._running = RunningTurns()
         self.inspector = OpenAIChatInspector(parts, self._history)
         """Reads chats, and manages their branches."""
-
-    @property
-    def looking(self) -> OpenAIChatInspector:
-        """The earlier name of `inspector`."""
-        return self.inspector
 
     def agents(self) -> list[AgentInfo]:
         """The agents that users can chat with."""
@@ -59,6 +54,11 @@ class OpenAIAgentProvider:
             AgentInfo(each.name, each.description, runtime.model_of(each.name), each.tools, each.handoffs)
             for each in found
         ]
+
+    @property
+    def lacks_model_key(self) -> bool:
+        """Whether an agent has a model, but its API key is missing."""
+        return self._parts.runtime.lacks_key
 
     async def prepare(self) -> None:
         """Load what the first turn needs, in a thread; nothing if no agent has a model.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ExtractionError, ModelRefusedError
 from ...extras import require_extra
+from ...memory.conversation import ConversationSettings
 from ...models.errors import error_of_status, model_unavailable, retry_after_seconds
 from ..values import ChatTurn
 from .database.turns import ChatTurns
@@ -79,17 +80,20 @@ class RemoteConversations:
         self._turns = turns
         self._options = options
 
-    async def find_session_id(self, turn: ChatTurn) -> str:
+    async def find_session_id(self, turn: ChatTurn, settings: ConversationSettings) -> str:
         """The id of the session of a conversation: its id at the provider if it has one there, else our own.
 
         Where the options ask for it, a conversation without a session is created at the provider first. The
         caller holds the lock of the conversation.
         """
         conversation_id = turn.conversation.conversation_id
-        place = await self._turns.find_place(conversation_id)
+        if settings.provider_conversation_id is not None:
+            return settings.provider_conversation_id
+        if not self._options.provider_conversations or self._runtime.model_of(turn.agent) == OFFLINE:
+            return conversation_id
+        place = await self._turns.find_place(conversation_id)  # another turn may have created it meanwhile
         session_id = conversation_id if place is None else place.session_id
-        is_wanted = self._options.provider_conversations and self._runtime.model_of(turn.agent) != OFFLINE
-        if session_id != conversation_id or not is_wanted or await self._has_session(conversation_id):
+        if session_id != conversation_id or await self._has_session(conversation_id):
             return session_id
         return await self._create(turn)
 

@@ -8,19 +8,18 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ModelRefusedError
 from ...extras import require_extra
 from ...items import ModelUsage
 from ...models.values import MOST_TOKENS
 from ...sql.garbage import keep_new_objects
-from ...strategies.session import StrategySession
-from ..errors import describe_failure
+from ..errors import ModelNotConfiguredError, describe_failure
 from ..turnstile import Turnstile
 from ..values import ChatEvent, ChatReply, ToolCall
 from .context import RunContext
 from .options import OFFLINE as OFFLINE
-from .options import ChatOptions, make_client, make_model_provider, make_run_config
+from .options import ChatOptions, key_of, make_client, make_model_provider, make_run_config
 from .registry import AgentDescriptor, AgentRegistry
+from .run_session import RunSession
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig
@@ -162,13 +161,18 @@ class AgentRuntime:
         """Whether an agent has a model."""
         return any(self.model_of(name) != OFFLINE for name in self.registry.names())
 
+    @property
+    def lacks_key(self) -> bool:
+        """Whether an agent has a model, but the endpoint's API key is missing."""
+        return self.has_model and key_of(self._options.endpoint) is None
+
     def _load(self) -> None:
         require_extra("agents", "agents", "chat")
         with keep_new_objects():
             for name in (*_SDK_MODULES, f"{__package__}.offline"):
                 import_module(name)
             if self.has_model:
-                with contextlib.suppress(ModelRefusedError):  # no API key: each turn raises this error itself
+                with contextlib.suppress(ModelNotConfiguredError):  # each turn raises this error itself
                     self._model_provider()
             self._rehearse()
 
@@ -194,7 +198,7 @@ class AgentRuntime:
             )
         return self._client
 
-    def start(self, descriptor: AgentDescriptor, context: RunContext, session: StrategySession) -> AgentRun:
+    def start(self, descriptor: AgentDescriptor, context: RunContext, session: RunSession) -> AgentRun:
         """Start a run on the items of a session, the last of which is the message of the user."""
         from agents import Runner
 

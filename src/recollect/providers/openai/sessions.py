@@ -1,23 +1,22 @@
 """The sessions of chats: the items that a model sees, on tables of their own."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import ConflictError, RunLockTimeoutError
-from ...items import Item, decode_item, role_of
+from ...items import Item
 from ...memory.conversation import Conversation, Message
 from ...memory.database.message_items import ItemLinks
 from ...memory.store import MemoryStore
-from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
 from ...sessions.advanced.transaction import SessionTransaction
 from ...sessions.protocol import SessionMetadata
 from ...sessions.run_lock import run_lock
 from ...sessions.sdk_hooks import encode_batch
-from ...sql.scripts import MakeScript, Script
+from ...sql.scripts import Script, T, run_all
 from ...sql.urls import is_in_memory, sqlite_path
 from ..errors import ConversationBusyError
 from .database.schema import MESSAGES, SESSIONS
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 _TABLES: dict[str, Any] = {"sessions_table": SESSIONS, "messages_table": MESSAGES}
-_MIRRORED = "mirrored"
+MIRRORED = "mirrored"
 _BRANCHES = "branches"
 _BATCH = 500  # messages
 
@@ -50,11 +49,7 @@ class ChatSession:
 
     async def read_mirrored(self) -> int:
         """The index of the first message of the conversation that the session does not have."""
-        return int((await self.read_data()).get(_MIRRORED, 0))
-
-    async def read_place(self) -> Place:
-        """The current branch with its newest user turn, and the id of its newest item."""
-        return await self._transaction.read_place()
+        return int((await self.read_data()).get(MIRRORED, 0))
 
     async def mirror(self, copies: Mapping[str, Item], first: int, after: int, links: ItemLinks) -> bool:
         """Append the messages from index `first` up to `after`: their items, by the ids of the messages.
@@ -64,20 +59,13 @@ class ChatSession:
         encoded = await encode_batch(list(copies.values()))
         return await self._transaction.run(partial(self._mirror, list(copies), encoded, first, after, links))
 
-    async def link_answer(self, message_id: str, after: int, links: ItemLinks) -> None:
-        """Store that the newest assistant message after a position is a copy of this message."""
-        await self._transaction.run(partial(self._link_answer, message_id, after, links))
-
     async def create_branch(self, turn: int, name: str | None) -> str:
         """Make a branch of all items before a user turn, make it current, and store where it came from."""
         return await self._transaction.run(partial(self._create_branch, turn, name))
 
-    async def undo_after(self, branch: str, position: int, end_turn: MakeScript[bool]) -> bool:
-        """Remove the items of a failed run: those of a branch after a position.
-
-        `end_turn` runs first, in the same transaction. Where it returns `False`, nothing is removed.
-        """
-        return await self._transaction.run(partial(self._undo_after, branch, position, end_turn))
+    async def run(self, make_script: Callable[[SessionTransaction], Script[T]]) -> T:
+        """Run a transaction that is made of steps on the session and of others."""
+        return await self._transaction.run(lambda: make_script(self._transaction))
 
     async def aclose(self) -> None:
         """Close the session."""
@@ -99,26 +87,15 @@ class ChatSession:
         steps = self._transaction
         yield from steps.lock(make=True)
         data = yield from steps.read_data()
-        if data.get(_MIRRORED, 0) != first:
+        if data.get(MIRRORED, 0) != first:
             return False
         if encoded:
-            last = yield from steps.last_item_id()
-            yield from steps.append(encoded)
-            item_ids = [item_id for item_id, _ in (yield from steps.items_after(last))]
-            yield from links.add(tenant, dict(zip(item_ids, message_ids, strict=True)))
-        yield from steps.write_data({**data, _MIRRORED: after})
+            place = yield from steps.place()
+            ids = yield from steps.append_items(encoded)
+            linked = links.add(tenant, dict(zip(ids, message_ids, strict=True)))
+            yield from run_all([*steps.structure(place, ids, encoded), *linked])
+        yield from steps.write_data({**data, MIRRORED: after})
         return True
-
-    def _link_answer(self, message_id: str, after: int, links: ItemLinks) -> Script[None]:
-        tenant = yield from links.share_conversation()
-        if tenant is None:
-            return
-        yield from self._transaction.lock()
-        for item_id, stored in reversed((yield from self._transaction.items_after(after))):
-            item = decode_item(stored)
-            if item is not None and role_of(item) == "assistant":
-                yield from links.add(tenant, {item_id: message_id})
-                return
 
     def _create_branch(self, turn: int, name: str | None) -> Script[str]:
         steps = self._transaction
@@ -128,14 +105,6 @@ class ChatSession:
         data = yield from steps.read_data()
         yield from steps.write_data({**data, _BRANCHES: {**data.get(_BRANCHES, {}), branch: [source, turn]}})
         return branch
-
-    def _undo_after(self, branch: str, position: int, end_turn: MakeScript[bool]) -> Script[bool]:
-        # Lock order: the turn before the session.
-        if not (yield from end_turn()):
-            return False
-        yield from self._transaction.lock()
-        yield from self._transaction.remove_after(branch, position)
-        return True
 
 
 def branch_origin(data: Mapping[str, Any], branch: str) -> tuple[str | None, int | None]:
@@ -172,15 +141,9 @@ class OpenAISQLAlchemySessionStore:
         self,
         session_id: str,
         metadata: SessionMetadata | None = None,
-        *,
-        write_guard: MakeScript[None] | None = None,
     ) -> AdvancedSession:
-        """A handle on a session, which the caller closes. `metadata` are stored with its first items.
-
-        `write_guard` makes a script that runs in each transaction that adds or pops items, and raises to
-        refuse it.
-        """
-        options: dict[str, Any] = {**_TABLES, "metadata": metadata, "write_guard": write_guard}
+        """A handle on a session, which the caller closes. `metadata` are stored with its first items."""
+        options: dict[str, Any] = {**_TABLES, "metadata": metadata}
         path = None if self._url is None else sqlite_path(self._url)
         if path is None:
             return self._open_on_server(session_id, options)
@@ -199,22 +162,18 @@ class OpenAISQLAlchemySessionStore:
             session_id, url=self._url, engine_kwargs=self._engine_kwargs, **options
         )
 
-    async def open_chat(
-        self,
-        conversation: Conversation,
-        tenant: str,
-        session_id: str,
-        write_guard: MakeScript[None] | None = None,
-    ) -> ChatSession:
+    def chat(self, conversation: Conversation, tenant: str, session_id: str) -> ChatSession:
+        """The session of a conversation, which the caller closes. The begin of a turn checks its owner."""
+        return ChatSession(self.open(session_id, owner_of(conversation, tenant)))
+
+    async def open_chat(self, conversation: Conversation, tenant: str, session_id: str) -> ChatSession:
         """The session of a conversation, which the caller closes.
 
         Raises a `ConflictError` if the session belongs to another conversation.
         """
-        chat = ChatSession(self.open(session_id, owner_of(conversation, tenant), write_guard=write_guard))
+        chat = self.chat(conversation, tenant, session_id)
         try:
-            owner = (await chat.read_data()).get("conversation_id", conversation.conversation_id)
-            if owner != conversation.conversation_id:
-                raise ConflictError("the session belongs to another conversation")
+            check_owner(await chat.read_data(), conversation.conversation_id)
         except BaseException:
             await chat.aclose()
             raise
@@ -243,6 +202,12 @@ def owner_of(conversation: Conversation, tenant: str) -> SessionMetadata:
     """The owner of a session, as its metadata: exports and erasures of a user find the session by it."""
     data = {"tenant": tenant, "conversation_id": conversation.conversation_id}
     return SessionMetadata(conversation.user_id, conversation.agent_id, None, data)
+
+
+def check_owner(data: Mapping[str, Any], conversation_id: str) -> None:
+    """Raise a `ConflictError` if the data of a session name another conversation."""
+    if data.get("conversation_id", conversation_id) != conversation_id:
+        raise ConflictError("the session belongs to another conversation")
 
 
 # --- messages as items ---

@@ -10,23 +10,24 @@ from typing import TypeAlias
 from ...cancellation import finish_ignoring_cancellation
 from ...errors import ConflictError
 from ...items import ModelUsage
-from ...memory.conversation import ConversationSettings, Message
 from ...memory.times import now
-from ...strategies.session import StrategySession
-from ..errors import ChatFailedError, ConversationBusyError, TurnLostError, failure_code
+from ..errors import ChatFailedError, ConversationBusyError, failure_code
 from ..values import ChatEvent, ChatReply, ChatTurn
-from .active_turn import ActiveTurn, Parts, append_message, check_message, message_id
+from .active_turn import ActiveTurn, Parts, append_script, check_message, message_id
 from .context import build_memory_strategy_config, is_injected, prepare_run_context
 from .database.record import TurnRecord
-from .registry import AgentDescriptor
 from .remote_conversations import RemoteConversations
+from .run_session import RunSession
 from .runtime import AgentRun, started_event
-from .sessions import mirror_messages
+from .sessions import ChatSession, mirror_messages
 from .turn_outcome import TurnFinisher, TurnHistory
+from .turn_scripts import Beginning, Begun, SessionBehindError
 
 logger = logging.getLogger(__name__)
 
 Emit: TypeAlias = Callable[[ChatEvent], None]
+
+_CATCHING_UP = 3  # tries, as other writers may add messages meanwhile
 
 
 class TurnRunner:
@@ -36,7 +37,7 @@ class TurnRunner:
         self._parts = parts
         self._history = history
         self._remote = remote
-        self._finisher = TurnFinisher(parts, history)
+        self._finisher = TurnFinisher(parts)
         # Many turns that wait for one commit, or for the same lock of a file, go on at the same time: without
         # this between their steps, they would block the event loop together.
         self._pace = parts.runtime.turnstile
@@ -63,42 +64,42 @@ class TurnRunner:
         if settings is None:
             raise ConflictError("there is no conversation with this conversation_id")
         # Both raise an error for bad values, before anything is stored.
-        build_memory_strategy_config(turn, settings, descriptor)
+        strategy = build_memory_strategy_config(turn, settings, descriptor)
         is_injected(turn, settings, descriptor)
         async with self._lock(turn, self._parts.options.lock_seconds):
             await self._pace()
-            await self._history.recover_interrupted(turn.conversation)
-            earlier = await self._parts.turns.get(turn.turn_id)
+            earlier = await self._history.recover_interrupted(turn)
             if earlier is not None and not await self._history.can_run_again(turn, earlier):
                 return await self._history.read_reply(turn, earlier)
-            active = await self._begin(turn, descriptor, settings, earlier)
-            return await self._answer(active, emit, afterwards)
+            session_id = await self._remote.find_session_id(turn, settings)
+            chat = self._parts.sessions.chat(turn.conversation, turn.tenant, session_id)
+            view = self._parts.view(chat, strategy)
+            afterwards.push_async_callback(view.aclose)
+            usage = ModelUsage() if earlier is None else earlier.usage
+            begun = await self._begin(turn, chat, usage)
+            active = ActiveTurn(turn, descriptor, settings, chat, RunSession(view), begun, usage)
+            return await self._answer(active, emit)
 
     def _lock(self, turn: ChatTurn, timeout: float) -> AbstractAsyncContextManager[None]:
         lease = self._parts.options.lease_seconds
         return self._parts.sessions.lock(turn.conversation.conversation_id, timeout, lease)
 
-    async def _begin(
-        self,
-        turn: ChatTurn,
-        descriptor: AgentDescriptor,
-        settings: ConversationSettings,
-        earlier: TurnRecord | None,
-    ) -> ActiveTurn:
+    async def _begin(self, turn: ChatTurn, chat: ChatSession, usage: ModelUsage) -> Begun:
         """Store the message of the user, and record the turn as running."""
-        begun_at = now()
-        question = await append_message(turn, "user", turn.message, self._parts.options.quiet_seconds)
-        await self._pace()
-        if earlier is None and question.created_at < begun_at:
-            # An attempt stored the question and died before it recorded the turn.
-            await self._history.require_newest(turn, question)
-        usage = ModelUsage() if earlier is None else earlier.usage
-        record = replace(self._new_record(turn, question), usage=usage)
-        if not await self._parts.turns.begin(record):
-            raise ConflictError("another turn has this turn_id")
-        return ActiveTurn(turn, descriptor, settings, record, usage)
+        parts, conversation_id = self._parts, turn.conversation.conversation_id
+        await parts.events.prepare()
+        append = append_script(turn, "user", turn.message, parts.options.quiet_seconds)
+        beginning = Beginning(self._new_record(turn, usage), append, parts.turns.item_links(conversation_id))
+        for _ in range(_CATCHING_UP):
+            try:
+                return await chat.run(beginning.write)
+            except SessionBehindError:
+                await mirror_messages(chat, turn.store, parts.turns, conversation_id)
+                await parts.events.project(chat.session, conversation_id)
+                await self._pace()
+        return await chat.run(replace(beginning, must_be_level=False).write)
 
-    def _new_record(self, turn: ChatTurn, question: Message) -> TurnRecord:
+    def _new_record(self, turn: ChatTurn, usage: ModelUsage) -> TurnRecord:
         return TurnRecord(
             turn.turn_id,
             turn.tenant,
@@ -109,86 +110,46 @@ class TurnRunner:
             self._parts.runtime.model_of(turn.agent),
             now(),
             None,
-            question.message_id,
+            message_id(turn.turn_id, "user"),
             message_id(turn.turn_id, "assistant"),
-            question_index=question.message_index,
+            usage,
         )
 
-    async def _answer(self, active: ActiveTurn, emit: Emit, afterwards: AsyncExitStack) -> ChatReply:
+    async def _answer(self, active: ActiveTurn, emit: Emit) -> ChatReply:
         """Run the agent and end the turn, as done or as failed."""
-        record = active.record
+        record = active.begun.record
         emit(started_event(record.turn_id, record.conversation_id, record.agent, record.model))
         try:
             async with asyncio.timeout(self._parts.options.timeout_seconds):
-                run = await self._run_agent(active, emit, afterwards)
+                run = await self._run_agent(active, emit)
             return await finish_ignoring_cancellation(self._finisher.complete(active, run))
         except asyncio.CancelledError:
-            reply = await finish_ignoring_cancellation(self._finisher.fail(active, "interrupted"))
-            if reply is None:
-                raise
+            await finish_ignoring_cancellation(self._finisher.fail(active, "interrupted"))
+            raise
         except Exception as error:
-            code = "interrupted" if isinstance(error, ConflictError) else failure_code(error)
+            code: str = "interrupted" if isinstance(error, ConflictError) else failure_code(error)
+            code = await finish_ignoring_cancellation(self._finisher.fail(active, code))
             log_failure(record.turn_id, code, error)
-            reply = await finish_ignoring_cancellation(self._finisher.fail(active, code))
-            if reply is None and active.run is None and _is_refusal(error):
-                raise
-            if reply is None:
-                raise ChatFailedError(code) from error
-        return reply
+            raise ChatFailedError(code) from error
 
-    async def _run_agent(self, active: ActiveTurn, emit: Emit, afterwards: AsyncExitStack) -> AgentRun:
-        await self._pace()
-        view = await self._open_view(active, afterwards)
+    async def _run_agent(self, active: ActiveTurn, emit: Emit) -> AgentRun:
         await self._pace()
         context = await prepare_run_context(
             active.turn,
             active.settings,
             active.descriptor,
-            session_id=view.session_id,
+            session_id=active.session.session_id,
             summaries=self._parts.summaries,
-            user_message_id=active.record.user_message_id,
+            user_message_id=active.begun.record.user_message_id,
             token_budget=self._parts.options.injection_tokens,
         )
         await self._pace()
-        active.run = run = self._parts.runtime.start(active.descriptor, context, view)
+        active.run = run = self._parts.runtime.start(active.descriptor, context, active.session)
         async for event in run.events():
             emit(event)
         if not run.text.strip():
             raise ChatFailedError("model_failed")
         return run
-
-    async def _open_view(self, active: ActiveTurn, afterwards: AsyncExitStack) -> StrategySession:
-        """Open the session, append the messages that it does not have, and record where the run begins.
-
-        The session refuses writes once the turn has ended: a run that lost its conversation to another
-        process, and does not know it yet, writes nothing.
-        """
-        parts, turn = self._parts, active.turn
-        conversation_id = turn.conversation.conversation_id
-        active.chat = chat = await parts.sessions.open_chat(
-            turn.conversation,
-            turn.tenant,
-            await self._remote.find_session_id(turn),
-            write_guard=parts.turns.require_running(turn.turn_id),
-        )
-        view = parts.view(chat, build_memory_strategy_config(turn, active.settings, active.descriptor))
-        afterwards.push_async_callback(view.aclose)
-        await mirror_messages(chat, turn.store, parts.turns, conversation_id)
-        await self._pace()
-        await parts.events.project(chat.session, conversation_id)
-        await self._pace()
-        place = await chat.read_place()
-        # The recovery of an interrupted turn removes the items after this place.
-        session_turn = (place.branch, place.last_turn)
-        active.record = replace(active.record, session_turn=session_turn, begins_after=place.last_id)
-        if not await parts.turns.change(active.record):
-            raise TurnLostError
-        return view
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether an error refuses the conversation as a whole, and not this attempt."""
-    return isinstance(error, ConflictError) and not isinstance(error, TurnLostError)
 
 
 def log_failure(turn_id: str, code: str, error: BaseException) -> None:

@@ -14,6 +14,10 @@ PROXY_KEY = "X-Recollect-Key"
 
 _PREFIX = "rk_"
 _HOW = "Send an API key as Authorization: Bearer rk_…"
+_LOST = (
+    "The database has none of the API keys that were created for this service: it was replaced, or emptied."
+    " Its operator has to restore it."
+)
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,17 @@ async def authenticate(keys: KeyStore, authorization: str | None, *, how: str = 
 
     `how` says how to send a key.
 
-    Until the first key is created, every request has the scope admin. An unknown key of our format is refused
+    While keys are not required, every request has the scope admin. An unknown key of our format is refused
     even then: its sender expects a service that knows the key.
     """
     token = _token_of(authorization)
-    if not (token or "").startswith(_PREFIX) and not await keys.any():
+    if not (token or "").startswith(_PREFIX) and not await keys.are_required():
         return Caller(OPEN_TENANT, "admin", None)
     if token is None:
         raise _unauthenticated(how, "Bearer")
     key = await keys.verify(token)
+    if key is None and await keys.are_lost():
+        raise Problem("not_ready", _LOST)
     if key is None:
         raise _unauthenticated("The API key is not valid.", 'Bearer error="invalid_token"')
     return Caller(key.tenant, key.scope, key.key_id)
@@ -56,7 +62,7 @@ def is_our_key(value: str) -> bool:
 
 def proxy_authorization(headers: Mapping[str, str]) -> str | None:
     """The `Authorization` for us in a proxied call: `X-Recollect-Key`, or our key in the provider's place."""
-    own = headers.get(PROXY_KEY)
+    own = headers.get(PROXY_KEY, headers.get(PROXY_KEY.removeprefix("X-")))
     if own is not None:
         return f"Bearer {own}"
     for name in ("authorization", "x-api-key"):

@@ -1,5 +1,6 @@
 """API keys. Only hashes of their secrets are stored."""
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -20,12 +21,16 @@ from ...sql.scripts import Row, Script, Statement
 from ...text_checks import check_text
 from ..database.schema import API_KEYS, ServiceSchema
 from .cache import ExpiringCache
+from .key_mark import mark_of, set_mark
 
 logger = logging.getLogger(__name__)
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """Each scope includes those before it."""
+
+RequireKeys = Literal["auto", "always", "never"]
+"""Whether requests need a key: `auto` means since the first key was created."""
 
 _KEY_ID = re.compile("[0-9a-f]{32}")
 _KEY = re.compile(r"rk_([0-9a-f]{32})_([0-9a-f]{64})")
@@ -90,12 +95,15 @@ class KeyStore(SQLStore):
         *,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
+        require_keys: RequireKeys = "auto",
     ) -> None:
         super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
+        self._require_keys = require_keys
+        self._mark = mark_of(url_or_path)
         self._known: ExpiringCache[str, _KeyRecord] = ExpiringCache()
         # A cache of its own, so that a flood of invented ids cannot evict existing keys.
         self._unknown: ExpiringCache[str, bool] = ExpiringCache()
-        self._none: ExpiringCache[str, bool] = ExpiringCache()
+        self._has_rows: ExpiringCache[str, bool] = ExpiringCache()
         self._were_made = False
 
     async def create(
@@ -120,7 +128,7 @@ class KeyStore(SQLStore):
             last_used_at=None,
         )
         await self._write(partial(_add, key, _hash_of(secret)))
-        self._were_made = True
+        await self._remember()
         return key, f"rk_{key.key_id}_{secret}"
 
     async def verify(self, text: str) -> Key | None:
@@ -146,13 +154,45 @@ class KeyStore(SQLStore):
         self._known.remove(key_id)
         return revoked
 
+    async def are_required(self) -> bool:
+        """Whether a request needs a key, as `require_keys` says."""
+        return await self.any() if self._require_keys == "auto" else self._require_keys == "always"
+
     async def any(self) -> bool:
-        """Whether a key was ever created. Revoked keys count: revoking the last must not open the service."""
-        if not self._were_made and self._none.get("") is None:
-            self._were_made = await self._fetch(_ANY, (), bool)
-            if not self._were_made:
-                self._none.put("", True)
+        """Whether a key was ever created. Revoked keys count: revoking the last must not open the service.
+
+        So do keys of a file that is missing or was replaced.
+        """
+        if not self._were_made and (await self._any_stored() or self._is_marked()):
+            await self._remember()
         return self._were_made
+
+    async def are_lost(self) -> bool:
+        """Whether keys were created, but the file has none: it was replaced, or emptied.
+
+        It is not known of a database server, which has no mark.
+        """
+        if self._mark is None or not await self.any() or self._has_rows.get(""):
+            return False
+        self._has_rows.remove("")  # another process may have created the first key a moment ago
+        return not await self._any_stored()
+
+    async def _any_stored(self) -> bool:
+        known = self._has_rows.get("")
+        if known is None:
+            known = await self._fetch(_ANY, (), bool)
+            self._has_rows.put("", known)
+        return known
+
+    async def _remember(self) -> None:
+        """Remember that keys were created: in this process, and beside a file."""
+        self._were_made = True
+        self._has_rows.remove("")
+        if self._mark is not None and not self._mark.exists():
+            await asyncio.to_thread(set_mark, self._mark)
+
+    def _is_marked(self) -> bool:
+        return self._mark is not None and self._mark.exists()
 
     async def list(self, tenant: str | None = None) -> Sequence[Key]:
         """All keys, or those of a tenant, oldest first. Revoked and expired keys are included."""

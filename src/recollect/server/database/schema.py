@@ -6,13 +6,11 @@ model tokens of a tenant by day. `token_reservations` has the estimated tokens o
 they end or their lease expires.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...sql.description import Column, Table, create_in_sqlite, describe, put_key_first
-from ...sql.schema import Schema, Step
-from ...sql.scripts import Script
+from ...sql.description import Column, Table
+from ...sql.schema import Schema
 
 
 def _texts(*names: str, required: bool = True) -> tuple[Column, ...]:
@@ -77,23 +75,7 @@ TOKEN_RESERVATIONS = Table(
     without_rowid=True,
 )
 
-_FIRST_TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS)
-TABLES = (*_FIRST_TABLES, TOKEN_RESERVATIONS)
-
-
-def create_tables() -> Script[None]:
-    """Create the missing tables of the first version."""
-    yield from create_in_sqlite(_FIRST_TABLES)
-
-
-def create_reservations() -> Script[None]:
-    """Create the table of reserved tokens."""
-    yield from create_in_sqlite([TOKEN_RESERVATIONS])
-
-
-def put_key_of_audit_log_first() -> Script[None]:
-    """Give the audit log of an older file the order of columns that SQLite's `integrity_check` expects."""
-    yield from put_key_first(AUDIT_LOG)
+TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS, TOKEN_RESERVATIONS)
 
 
 @dataclass(frozen=True)
@@ -105,15 +87,6 @@ class ServiceSchema(Schema):
         """The name of the schema, which exists once per database."""
         return "service"
 
-    def steps(self) -> Sequence[Step]:
-        """The migrations of a SQLite file, in order."""
-        steps = (create_tables, put_key_of_audit_log_first, create_reservations)
-        return [Step(step.__name__, step) for step in steps]
-
-    def columns(self) -> Mapping[str, Set[str]]:
-        """All columns by table: no other package creates these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
-
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        return describe(TABLES)
+    def described(self) -> Sequence[Table]:
+        """The tables."""
+        return TABLES

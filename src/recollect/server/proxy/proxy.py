@@ -123,6 +123,16 @@ class Proxy:
         passed.on_end = partial(self._end_turn, call, enriched)
         return passed
 
+    async def user_of(self, request: Request, dialect: Dialect | None) -> str | None:
+        """The user of a call that is refused; `None` if it names none, or not as it should."""
+        body = None if dialect is None else await _decoded(await request.body())
+        named = None if body is None or dialect is None else dialect.user_of(body)
+        try:
+            speaker = speaker_of(request.headers, named, self._settings.default_agent)
+        except Problem:
+            return None
+        return None if speaker is None else speaker.user_id
+
     async def aclose(self, seconds: float) -> None:
         """Record what is waiting, for so many seconds, and close the connections."""
         await asyncio.gather(self.recorder.aclose(seconds), self.books.aclose(seconds))

@@ -9,8 +9,6 @@ from typing import Literal, TypeAlias
 from ...errors import RecollectError
 from ...memory.hits import Recalled
 from ...memory.store import MemoryStore
-from ...memory.store.recalling import quote_turn
-from ...strategies.summaries.injection import render_memory
 from .speakers import Speaker
 from .values import Said
 
@@ -91,12 +89,13 @@ class DeadlineRecall:
         """The block, without messages that the call has anyway."""
         longest = 2 * max((len(hit.message.content) for hit in recalled.turns), default=0)
         seen = {_normalized(each.text) for each in said if len(each.text) <= longest}
-        memories = [hit.entry.text for hit in recalled.entries]
-        memories += [
-            quote_turn(hit) for hit in recalled.turns if _normalized(hit.message.content) not in seen
-        ]
-        wishes = [entry.text for entry in recalled.instructions]
-        return render_memory(None, memories, wishes=wishes, token_budget=self._token_budget).text
+        known = {
+            (hit.conversation_id, hit.message.message_id)
+            for hit in recalled.turns
+            if _normalized(hit.message.content) in seen
+        }
+        block = recalled.block.without(lambda line: (line.conversation_id, line.id) in known)
+        return block.render(budget=self._token_budget).text
 
 
 def _normalized(text: str) -> str:

@@ -14,6 +14,7 @@ from .chat_completions import ChatCompletions
 from .messages import Messages
 from .proxy import Proxy
 from .responses import Responses
+from .values import Dialect
 
 
 class BookedRoute(APIRoute):
@@ -29,17 +30,29 @@ class BookedRoute(APIRoute):
             try:
                 return await handle(request)
             except Exception as error:
-                proxy = service_of(request).proxy
-                assert proxy is not None
-                proxy.books.enter(Account.of(request), status_of(error))
+                await _enter_refused(request, error)
                 raise
 
         return handle_booked
 
 
+async def _enter_refused(request: Request, error: Exception) -> None:
+    service, account = service_of(request), Account.of(request)
+    assert service.proxy is not None
+    user_id = await service.proxy.user_of(request, _DIALECTS.get(account.action))
+    store = service.memory.for_tenant(account.tenant)
+    service.proxy.books.enter(account, status_of(error), store, user_id)
+
+
 router = APIRouter(prefix="/proxy", include_in_schema=False, route_class=BookedRoute)
 
 _CHAT_COMPLETIONS, _RESPONSES, _MESSAGES = ChatCompletions(), Responses(), Messages()
+_DIALECTS: dict[str, Dialect] = {
+    "proxy.chat_completions": _CHAT_COMPLETIONS,
+    "proxy.responses": _RESPONSES,
+    "proxy.messages": _MESSAGES,
+    "proxy.count_tokens": _MESSAGES,
+}
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _UNKNOWN = (
     "The proxy has /proxy/openai/v1/{chat/completions, responses, embeddings, models} and"

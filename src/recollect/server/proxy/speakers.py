@@ -33,8 +33,8 @@ def speaker_of(headers: Headers, user_field: object, default_agent: str) -> Spea
 
 
 def _header(headers: Headers, name: str) -> str | None:
-    """The value of a header as UTF-8, or `None` without one."""
-    values = headers.getlist(name)
+    """The value of a header as UTF-8, with or without `X-`, or `None` without one."""
+    values = [*headers.getlist(name), *headers.getlist(name.removeprefix("X-"))]
     if not values:
         return None
     if len(values) > 1:

@@ -39,7 +39,7 @@ _NOT_PASSED_ON = _HOP_BY_HOP | {
 _NOT_PASSED_BACK = _HOP_BY_HOP | {
     *(b"set-cookie", b"alt-svc", b"strict-transport-security", b"date", MEMORY_HEADER, _REQUEST_ID),
 }
-_OURS = b"x-recollect-"
+_OURS = (b"x-recollect-", b"recollect-")
 
 
 def headers_to_pass_on(given: Iterable[tuple[bytes, bytes]], credentials: RawHeaders) -> RawHeaders:

@@ -199,6 +199,7 @@ async def view_conversation(
 ) -> Response:
     """The items that the model would see in the next turn, under the strategy of the conversation.
 
+    `memories` is the block of memories that the instructions of the agent get for the newest user message.
     With a `mode` and its parameters, the view under that strategy instead. This is a dry run: nothing is
     stored, and no model is called.
     """
@@ -209,9 +210,11 @@ async def view_conversation(
     # If the stored strategy is invalid, the caller is not to blame: that stays an internal error.
     with nullcontext() if tried is None else translate_input_errors():
         items = await service.provider.inspector.view_of(conversation, tried)
+        memories = await service.provider.inspector.memory_block_of(store, conversation, tried)
     body = {
         "conversation_id": conversation_id,
         "memory_strategy": settings.memory_strategy if tried is None else tried,
+        "memories": memories,
         "items": items,
     }
     return await long_json_response(lambda: body, len(items))

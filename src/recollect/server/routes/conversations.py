@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import Query, Request, Response
 
@@ -109,7 +110,8 @@ def _saved_response(saved: dict[str, Any], count: int, learned: dict[str, bool])
         "message_count": count,
         **learned,
     }
-    return json_response(body, 201, {"Location": f"/v1/conversations/{saved['conversation_id']}"})
+    location = f"/v1/conversations/{quote(saved['conversation_id'], safe='')}"
+    return json_response(body, 201, {"Location": location})
 
 
 @router.get(

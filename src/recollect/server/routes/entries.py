@@ -24,6 +24,7 @@ def _serialize_row(row: tuple[int, Entry]) -> dict[str, Any]:
     return {**row[1].to_dict(), "position": row[0]}
 
 
+_NO_KEY = "no key"  # the editor if the service requires none
 _PAGES: Pages[tuple[int, Entry]] = Pages("entries", lambda row: row[0], _serialize_row, int)
 
 
@@ -212,7 +213,7 @@ async def change_entry(
             entry = await store.edit_entry(
                 content_id,
                 body.content_text,
-                edited_by=caller_of(request).key_id,
+                edited_by=caller_of(request).key_id or _NO_KEY,
                 metadata=body.metadata,
                 tags=body.tags,
                 expires_at=body.expires_at if "expires_at" in body.model_fields_set else UNCHANGED,

@@ -46,7 +46,8 @@ async def import_lines(
 
     Original times are kept. The body is read as fast as it is written to the database. What is stored already
     is skipped: after an interruption, send the same body again. Lines that cannot be imported are listed, and
-    the others are imported.
+    the others are imported. An export as one JSON document is accepted if it is on one line. A body whose
+    first line is neither is refused.
     """
     importer = Importer(store, agent_id=query.agent_id, user_id=query.user_id, learn=query.learn)
     longest = service.settings.server.max_body_bytes
@@ -59,7 +60,7 @@ async def import_lines(
 
 
 async def _records(request: Request, longest: int) -> AsyncIterator[Record | Skipped]:
-    number = 0
+    number, is_first = 0, True
     async for line in _lines(request, longest):
         number += 1
         where = f"line {number}"
@@ -67,8 +68,9 @@ async def _records(request: Request, longest: int) -> AsyncIterator[Record | Ski
             yield Skipped(where, f"it is longer than {longest:,} bytes")
             continue
         for value in decode(where, line) if line.strip() else ():
-            for record in [value] if isinstance(value, Skipped) else record_of(value):
+            for record in record_of(value, is_first=is_first):
                 yield record if isinstance(record, Skipped) or record.kind in _KINDS else _refuse(record)
+            is_first = False
 
 
 def _refuse(record: Record) -> Skipped:

@@ -1,6 +1,7 @@
 """Memories: all entries of one agent about one user."""
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import Query, Request, Response
 
@@ -81,7 +82,7 @@ async def create_memory(
     memory_id = (await once(make))["memory_id"]
     set_audit_target(request, "memory", memory_id)
     memory = require_found(await store.get_memory_by_id(memory_id), "memory")
-    headers = {"Location": f"/v1/memories/{memory_id}", **etag_header(memory.version)}
+    headers = {"Location": f"/v1/memories/{quote(memory_id, safe='')}", **etag_header(memory.version)}
     return json_response(memory.to_dict(), 201, headers)
 
 

@@ -7,6 +7,7 @@ from fastapi import Response
 
 from ...memory.hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
 from ...memory.store import MemoryStore
+from ...memory.times import format_time, now
 from ..dependencies import ReadStore, ServiceDep, make_router
 from ..problems import translate_input_errors
 from ..schemas import searches as schemas
@@ -101,6 +102,8 @@ async def recall(body: schemas.RecallRequest, store: ReadStore, wait: Wait = Non
             "instructions": [entry.to_dict() for entry in recalled.instructions],
             "entries": serialize_hits(recalled.entries, body.explain),
             "turns": serialize_hits(recalled.turns, body.explain),
+            "lines": [line.to_dict() for line in recalled.lines],
+            "now": format_time(recalled.block.now or now()),
             "warnings": list(recalled.warnings),
         }
     )

@@ -199,7 +199,7 @@ RUN_PAGES: Pages[Run] = Pages("runs", lambda run: run.run_id, Run.to_dict)
 # --- versions ---
 
 
-def etag_header(version: int) -> dict[str, str]:
+def etag_header(version: int | str) -> dict[str, str]:
     """The `ETag` header of a version."""
     return {"ETag": f'"{version}"'}
 
@@ -211,6 +211,11 @@ def check_if_match(if_match: str, version: int) -> None:
     tags = {tag for weak, tag in _TAG.findall(if_match) if not weak}
     if str(version) not in tags:
         raise changed_problem()
+
+
+def names_version(if_none_match: str, version: str) -> bool:
+    """Whether an `If-None-Match` names a version. A weak tag does, too."""
+    return if_none_match.strip() == "*" or version in {tag for _, tag in _TAG.findall(if_none_match)}
 
 
 def changed_problem() -> Problem:

@@ -90,7 +90,7 @@ def _serialize(thread: ThreadInfo) -> dict[str, Any]:
     operation_id="threads.branches",
     summary="Read the branches of a thread",
     response_model=schemas.ThreadBranches,
-    responses=problems("read", "not_found"),
+    responses=problems("read", "not_found", "extra_missing"),
 )
 async def get_branches(
     query: Annotated[schemas.ThreadQuery, Query()], caller: Reader, service: ServiceDep
@@ -123,16 +123,16 @@ def _serialize_branch(branch: "Branch") -> dict[str, Any]:
     operation_id="threads.steps",
     summary="List the steps of a thread",
     response_model=schemas.StepPage,
-    responses=problems("read", "not_found"),
+    responses=problems("read", "not_found", "extra_missing"),
 )
 async def list_steps(
     query: Annotated[schemas.StepQuery, Query()], caller: Reader, service: ServiceDep
 ) -> Response:
     """The steps of a branch, the newest first: the messages that each added, and what else it changed."""
-    from ...integrations.langgraph.place import Place
-
     limit = check_page_size(service, query.limit)
     viewer, outline = await _find(caller, service, query)
+    from ...integrations.langgraph.place import Place  # after `_find`, which says if the extra is missing
+
     branch = next((each for each in outline.branches if _is_wanted(each, query.branch)), None)
     ids = require_found(branch, "branch").steps
     end = len(ids) if query.cursor is None else min(read_cursor("steps", query.cursor, int)[0], len(ids))
@@ -154,11 +154,9 @@ def _is_wanted(branch: "Branch", name: str | None) -> bool:
 def _viewer_class() -> "type[ThreadViewer]":
     """Import the packages of LangGraph, which takes long at first. A service may not have them."""
     try:
-        require_extra("langgraph", "langgraph.checkpoint.base", "reading a thread")
+        require_extra("langgraph", "langgraph.checkpoint.base", "Reading a thread")
     except MissingExtraError as error:
-        raise Problem(
-            "not_found", "Reading a thread needs the extra langgraph, which is not installed."
-        ) from error
+        raise Problem("extra_missing", f"{error}. Then restart the service.") from error
     from ...integrations.langgraph.viewing import ThreadViewer
 
     return ThreadViewer
@@ -167,7 +165,7 @@ def _viewer_class() -> "type[ThreadViewer]":
 async def _find(
     caller: Caller, service: Service, query: schemas.ThreadQuery
 ) -> "tuple[ThreadViewer, ThreadOutline]":
-    """The thread that a query names. Raises `not_found`, also for another tenant."""
+    """The thread that a query names. Raises `not_found`, also for another tenant, or `extra_missing`."""
     if caller.tenant != DEFAULT_TENANT:
         require_found(None, _NO_THREAD)
     viewer = (await asyncio.to_thread(_viewer_class))(service.threads)

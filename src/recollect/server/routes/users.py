@@ -127,10 +127,28 @@ async def erase_user(
     with translate_input_errors():
         set_audit_target(request, "user", await store.receipt_subject(query.user_id))
         await service.provider.forget(await _conversations_of(store, query))
-        receipt = await store.erase_user(query.user_id, agent_id=query.agent_id)
         if query.agent_id is None:  # keys are not stored by agent; the rest expires within a day
             await service.idempotency.forget_user(caller.tenant, query.user_id)
+        # Last, because it also empties the log of a SQLite file.
+        receipt = await store.erase_user(query.user_id, agent_id=query.agent_id)
     return json_response(receipt.to_dict())
+
+
+@router.post(
+    "/v1/vacuum",
+    operation_id="database.vacuum",
+    summary="Remove erased data from the files of the database",
+    status_code=204,
+    response_description="The files are rewritten.",
+    responses=problems("read"),
+)
+async def vacuum(query: Annotated[schemas.VacuumQuery, Query()], store: AdminStore) -> Response:
+    """SQLite rewrites its file and empties its log. PostgreSQL vacuums the tables with data of users.
+
+    It takes a while, and concerns the data of all tenants. Backups are not changed.
+    """
+    await store.vacuum(full=query.full)
+    return Response(status_code=204)
 
 
 async def _conversations_of(store: MemoryStore, query: schemas.UserQuery) -> list[str]:

@@ -112,10 +112,14 @@ class ViewResponse(ResponseBody):
         {
             "conversation_id": examples.CONVERSATION_ID,
             "memory_strategy": _STRATEGY,
+            "memories": "",
             "items": [{"role": "user", "content": "I live in Lisbon."}],
         }
     )
 
     conversation_id: str
     memory_strategy: dict[str, Any] | None
+    memories: str = Field(
+        description="The memories in the instructions for the newest user message; empty without injection."
+    )
     items: list[dict[str, Any]]

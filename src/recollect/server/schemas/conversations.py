@@ -1,8 +1,9 @@
 """Conversations and their messages."""
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
 
 from ...memory.content_parts import MOST_PARTS, Attachment, read_parts
 from . import examples
@@ -87,8 +88,9 @@ class NewMessage(RequestBody):
         Annotated[
             Name,
             Field(
-                description="The speaker, or the tool. A `user` message under another name than the user_id"
-                " comes from another participant: nothing is learned from it about the user."
+                description="The display name of the speaker, or the tool. If the `user` messages of a"
+                " conversation have several names, or some have none, those under another name than the"
+                " user_id come from other participants: nothing is learned from them about the user."
             ),
         ]
         | None
@@ -102,6 +104,18 @@ class NewMessage(RequestBody):
                 max_length=MOST_PARTS,
                 fail_fast=True,
                 description="Attachments as a stored message has them. Only with a text as content.",
+            ),
+        ]
+        | None
+    ) = None
+
+    message_index: (
+        Annotated[
+            int,
+            Field(
+                ge=0,
+                lt=2**62,
+                description="As a stored message has it; it must ascend. It is assigned anew.",
             ),
         ]
         | None
@@ -122,11 +136,29 @@ class NewMessage(RequestBody):
         }
 
 
-Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length=MAX_ITEMS, fail_fast=True)]
+def _check_order(messages: list[NewMessage]) -> list[NewMessage]:
+    """Refuse messages whose indexes contradict their order in the list."""
+    given = [each.message_index for each in messages if each.message_index is not None]
+    if any(later <= earlier for earlier, later in pairwise(given)):
+        raise ValueError("messages must be in the order of message_index")
+    return messages
+
+
+Messages: TypeAlias = Annotated[
+    list[NewMessage],
+    Field(min_length=1, max_length=MAX_ITEMS, fail_fast=True),
+    AfterValidator(_check_order),
+]
+
+_IGNORED = Field(
+    default=None,
+    description="Accepted as a stored conversation has it, and ignored.",
+    json_schema_extra={"readOnly": True},
+)
 
 
 class NewConversation(RequestBody):
-    """A new conversation of an agent and a user."""
+    """A new conversation of an agent and a user, or one as it was read, without what the service derives."""
 
     model_config = with_examples(
         {
@@ -169,6 +201,12 @@ class NewConversation(RequestBody):
     ) = None
     metadata: Metadata | None = None
     tags: Tags | None = None
+    turn_count: int | None = _IGNORED
+    summary: str | None = _IGNORED
+    updated_at: Time | None = _IGNORED
+    closed_at: Time | None = _IGNORED
+    conversation_data: dict[str, Any] | None = _IGNORED
+    pipeline_result: dict[str, Any] | None = _IGNORED
 
 
 class OpenedConversation(RequestBody):
@@ -372,10 +410,13 @@ class MessagePage(ResponseBody):
 
 
 class ReceiptPayload(ResponseBody):
-    """The receipt of an erasure: the number of rows by kind, and a keyed hash of the user's id."""
+    """The receipt of an erasure: rows by kind, a keyed hash of the user's id, and what remains."""
 
     model_config = with_examples(examples.RECEIPT)
 
     erased_at: Timestamp
     counts: dict[str, int]
     subject: str = Field(description="The hash of the user's id, keyed by tenant.")
+    remains: dict[str, str] = Field(
+        description="Where the erased data may still be, and until when, by place: backups, database, log."
+    )

@@ -218,7 +218,8 @@ class EditPayload(ResponseBody):
     """The edit that gave an entry its text."""
 
     edited_by: str | None = Field(
-        description="The id of the API key that made the edit; null if not recorded."
+        description="The id of the API key that made the edit, `no key` if the service requires none, or the"
+        " name that a program gave; null if not recorded."
     )
     edited_at: Timestamp
     content_id: str = Field(description="The edited entry, which has the original evidence.")

@@ -73,4 +73,9 @@ ENTRY = {
     "state": "current",
     "trust": 1.0,
 }
-RECEIPT = {"erased_at": LATER, "counts": {"conversations": 1, "messages": 3}, "subject": SUBJECT}
+RECEIPT = {
+    "erased_at": LATER,
+    "counts": {"conversations": 1, "messages": 3},
+    "subject": SUBJECT,
+    "remains": {"backups": "Backups and copies of the database hold the data until they are deleted."},
+}

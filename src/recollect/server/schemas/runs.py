@@ -23,6 +23,10 @@ _RUN: dict[str, Any] = {
     "run_id": examples.RUN_ID,
     "memory_id": examples.MEMORY_ID,
     "conversation_id": examples.CONVERSATION_ID,
+    "agent_id": "assistant",
+    "user_id": "ada",
+    "title": "I live in Lisbon.",
+    "learned": 1,
     "first_index": 0,
     "last_index": 1,
     "status": "done",
@@ -84,6 +88,10 @@ class RunPayload(ResponseBody):
     run_id: str
     memory_id: str
     conversation_id: str
+    agent_id: str
+    user_id: str
+    title: str = Field(description="The beginning of the first message that it reads.")
+    learned: int = Field(description="The number of entries that it has added.")
     first_index: int
     last_index: int
     status: RunStatus

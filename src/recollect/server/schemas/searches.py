@@ -1,6 +1,6 @@
 """Searches of entries and messages, and recall."""
 
-from typing import Annotated, Any, TypeAlias, TypedDict
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 from pydantic import Field
 
@@ -193,14 +193,45 @@ class RecallRequest(OwnedSearch):
     explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
+class RecalledLine(ResponseBody):
+    """A line of the text: a fact that was learned, a quote of a message, or a wish of the user."""
+
+    kind: Literal["fact", "quote", "wish"]
+    id: Key = Field(description="The id of the entry or of the message.")
+    text: str
+    time: Time = Field(description="When it was said, or learned if that is not known.")
+    score: Chance = Field(description="The chance that it is relevant.")
+    reason: Literal["relevant", "earlier", "doubtful", "standing"] = Field(
+        description="Why it is there: it is relevant, it held earlier, it may not hold any more, or it is a"
+        " standing wish."
+    )
+    conversation_id: Key | None = Field(description="The conversation of a quoted message.")
+    messages: list[list[Key]] = Field(
+        description="The messages that it shows or rests on: the ids of the conversation and of the message."
+    )
+    position: int = Field(description="The position of a quoted message in its conversation.")
+
+
 class RecallResponse(_SearchResponse):
     """What is remembered, as a text that is marked as data; empty if nothing is found."""
 
-    model_config = with_examples({"text": "", "instructions": [], "entries": [], "turns": [], "warnings": []})
+    model_config = with_examples(
+        {
+            "text": "",
+            "instructions": [],
+            "entries": [],
+            "turns": [],
+            "lines": [],
+            "now": examples.ENTRY["learned_at"],
+            "warnings": [],
+        }
+    )
 
     text: str
     instructions: list[EntryPayload] = Field(
-        description="The standing instructions of the user, whatever the query is."
+        description="The standing instructions of the user in the text, whatever the query is."
     )
-    entries: list[EntryHit]
-    turns: list[MessageHit]
+    entries: list[EntryHit] = Field(description="The entries in the text, in its order.")
+    turns: list[MessageHit] = Field(description="The messages in the text, each with the quoted passage.")
+    lines: list[RecalledLine] = Field(description="The lines of the text.")
+    now: Time = Field(description="The time that the text gives as now.")

@@ -17,6 +17,14 @@ class UserQuery(QueryParameters):
     agent_id: OwnerId | None = None
 
 
+class VacuumQuery(QueryParameters):
+    """How thoroughly the files are rewritten."""
+
+    full: bool = Field(
+        default=False, description="On PostgreSQL, also rewrite the tables, which locks them meanwhile."
+    )
+
+
 class UserListQuery(PageQuery):
     """The page of the list of users."""
 

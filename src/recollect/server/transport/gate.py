@@ -26,7 +26,9 @@ from .listener import is_loopback
 _WITH_BODY = {"POST", "PUT", "PATCH"}
 _GUARDED, _PROXY = "/v1", "/proxy"
 _OUTAGE = 300.0  # seconds for which a proxied call needs no database to be admitted again
-_REQUESTS_AT_ONCE = 8  # that begin in one cycle of the event loop, if it is busy
+# In one cycle of the event loop, if it is busy: thousands of requests must not delay the probes. More of them
+# are admitted or refused than begin, so those beyond the limit are refused before the others are served.
+_ARRIVALS_AT_ONCE, _REQUESTS_AT_ONCE = 64, 8
 _CLOSE = {"Connection": "close"}
 
 
@@ -34,7 +36,8 @@ class Gate:
     """Passes a request on to the routes with its caller known and its body read.
 
     The number of concurrent requests is limited. Arriving bodies and running requests are counted separately,
-    so that slow senders do not block others. A stream counts as running until it ends. Probes do not count.
+    so that slow senders do not block others. A stream counts as running until it ends. Probes do not count,
+    and do not wait for other requests.
     """
 
     def __init__(self, app: ASGIApp, limits: ServerSettings, proxy: ProxySettings | None = None) -> None:
@@ -47,7 +50,8 @@ class Gate:
         self.receiving = Slots(slots)
         """The requests whose bodies are arriving."""
         self.serving = Slots(slots)
-        """The requests that routes are handling."""
+        """The requests that routes are handling, or that wait for their turn."""
+        self._arrivals = Turnstile(at_once=_ARRIVALS_AT_ONCE)
         self._turnstile = Turnstile(at_once=_REQUESTS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,7 +59,6 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await self._turnstile()  # hundreds of requests at once must not block the event loop together
         with ExitStack() as slots:
             try:
                 check_host_header(scope)
@@ -70,10 +73,15 @@ class Gate:
             await self._app(scope, receive, send)
 
     async def _check(self, scope: Scope, receive: Receive, slots: ExitStack) -> Receive:
-        """Check a request, read its body and take a slot, which is released with `slots`."""
+        """Check a request, read its body and take a slot, which is released with `slots`.
+
+        A request that waits for its turn has a slot, so the number of waiting ones is limited, too.
+        """
+        await self._arrivals()
         caller = await self._admit(scope)
         receive = await self._receive(caller, scope, receive)
         slots.enter_context(self.serving.hold(caller))
+        await self._turnstile()  # hundreds of requests at once must not block the event loop together
         return receive
 
     async def _admit(self, scope: Scope) -> Caller:

@@ -5,11 +5,6 @@ import socket
 
 from ...errors import RecollectError
 
-NO_KEYS = (
-    "No API keys configured: every local process can read and write."
-    " Create a key with `recollect keys create`."
-)
-
 
 class ListenError(RecollectError):
     """The server cannot listen on the given address."""

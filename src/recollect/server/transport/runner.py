@@ -22,8 +22,7 @@ from typing import Any
 from fastapi import FastAPI
 from uvicorn import Config, Server
 
-from ...errors import RecollectError
-from ...migrations import check_revision
+from ...sql.sqlalchemy.revisions import check_revision
 from ...threads import switch_threads_often
 from ..app import create_app
 from ..learner import LearningProcess
@@ -33,7 +32,8 @@ from ..telemetry.logs import configure_logging, describe_error
 from ..telemetry.spans import start_traces
 from .announcement import announce
 from .connections import TimedConnection
-from .listener import NO_KEYS, is_loopback, listen
+from .key_check import check_keys
+from .listener import listen
 
 _log = logging.getLogger("recollect.server")
 INTERRUPTION_SECONDS = 5
@@ -43,11 +43,8 @@ _KEEP_ALIVE = 75  # seconds: longer than those of common proxies, so that the pr
 _TIMEOUT_RESPONSE_SECONDS = 5.0  # to send a 408 for a slow body before the connection is closed
 _DRAIN_INTERVAL = 0.05  # seconds
 _CLOSE = (b"connection", b"close")
+_NO_MODEL_KEY = "No API key for the model: set chat.api_key or OPENAI_API_KEY. Until then, chats fail."
 _CONNECTIONS_PER_REQUEST = 10  # beyond that, uvicorn refuses connections itself
-
-
-class ServeError(RecollectError):
-    """The service cannot start with its configuration."""
 
 
 def serve(settings: Settings) -> int:
@@ -91,7 +88,7 @@ async def build_server(
 ) -> "GracefulServer":
     """Create the service and its server; a quiet one announces nothing.
 
-    Raises a `ServeError` if the service would be open beyond this machine.
+    Raises a `ListenError` if the service would be open beyond this machine.
     """
     app = create_app(settings, learning=learning)
     _prepare_routes(app)
@@ -219,19 +216,18 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _check_keys(service: Service, *, is_quiet: bool) -> None:
-    """Refuse to listen beyond loopback without keys: anybody who reaches the service could do anything."""
-    if await service.keys.any():
+    """Refuse to listen beyond loopback without keys, and say if there are none."""
+    note = await check_keys(service.keys, service.settings, service.settings.server.host)
+    if service.provider.lacks_model_key and not is_quiet:
+        _log.warning("no API key for the model of chats")
+        print(_NO_MODEL_KEY, flush=True)
+    if note is None or is_quiet:
         return
-    host = service.settings.server.host
-    if not is_loopback(host):
-        raise ServeError(
-            f"no API keys configured, so the service cannot listen on {host}: create one with"
-            " `recollect keys create --tenant NAME --scope admin`, or listen on 127.0.0.1"
-        )
-    if is_quiet:
-        return
-    _log.warning("no API keys configured, every local process can read and write")
-    print(NO_KEYS, flush=True)
+    if await service.keys.are_lost():
+        _log.error("API keys are missing from the database")
+    else:
+        _log.warning("no API keys configured, every local process can read and write")
+    print(note, flush=True)
 
 
 def _log_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError
 from ...items import Item, is_user_message
-from ...sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement, run_all
 from ..sql.queries import Queries, Reads
 from ..sql.session import SQLSession
 from .queries import BranchQueries, UsageQueries, branch_queries_for
@@ -57,22 +57,30 @@ class BranchScripts(SQLSession):
     def _append(self, encoded: list[str]) -> Script[None]:
         yield from self._lock(make=True)
         place = yield from self._place()
+        ids = yield from self._append_items(encoded)
+        yield from self._add_structure(place, zip(ids, encoded, strict=True))
+
+    def _append_items(self, encoded: list[str]) -> Script[list[int]]:
+        """Append items without their places in a branch, and return their ids."""
         ids: list[int] = []
         texts = self._stored_form(encoded)
         for statement in self._queries.append(self.session_id, texts, self._new_metadata):
             ids += [row[0] for row in (yield statement)]
-        yield from self._add_structure(place, zip(sorted(ids), encoded, strict=True))
+        return sorted(ids)
 
     def _add_structure(self, place: Place, rows: Iterable[tuple[int, bytes | str]]) -> Script[None]:
         """Append items to a branch."""
+        yield from run_all(self._structure(place, rows))
+
+    def _structure(self, place: Place, rows: Iterable[tuple[int, bytes | str]]) -> list[Statement]:
+        """The statement that appends items to a branch; none if there are no items."""
         structure, turn = [], place.last_turn
         for sequence, (row_id, stored) in enumerate(rows, start=place.last_sequence + 1):
             outline = outline_of(stored)
             turn += outline.starts_turn
             structure.append((row_id, outline.kind, sequence, turn, outline.tool))
-        if structure:
-            parameters = (self.session_id, place.branch, json.dumps(structure))
-            yield Statement(self._branch_queries.add_structure, parameters)
+        parameters = (self.session_id, place.branch, json.dumps(structure))
+        return [Statement(self._branch_queries.add_structure, parameters)] if structure else []
 
     def _adopt(self) -> Script[None]:
         """Append items that belong to no branch to the main branch: a plain session wrote them.
@@ -160,15 +168,23 @@ class BranchScripts(SQLSession):
         if not place.last_id:
             return
         yield Statement(self._queries.make_session, (self.session_id,))
-        first_item = yield from self._turn_start(place)
+        yield from run_all((yield from self._count_at(place, run)))
+
+    def _count_at(self, place: Place, run: RunProgress) -> Script[list[Statement]]:
+        """The changes that add the cost of a run to the last turn of a branch."""
+        is_known = run.run_id is not None and run.is_new and not run.is_interrupted
+        first_item = 0 if is_known else (yield from self._turn_start(place))
         run_id = run.run_id or f"turn:{first_item}"
+        changes: list[Statement] = []
         counted = yield from self._counted([run_id, *run.earlier_state_ids(first_item)])
         added = run.usage.since(counted or run.before)
         if counted is None or any(added.counts):
-            yield from self._add_usage((self.session_id, place.branch, place.last_turn), added)
-        yield from self._remember_run(run_id, run.usage)
+            turn = (self.session_id, place.branch, place.last_turn)
+            changes.append((yield from self._add_usage(turn, added)))
+        changes.append(self._remember_run(run_id, run.usage))
         if run.is_interrupted:
-            yield from self._remember_run(run.state_id(first_item), run.usage)
+            changes.append(self._remember_run(run.state_id(first_item), run.usage))
+        return changes
 
     def _turn_start(self, place: Place) -> Script[int]:
         """Return the id of the first item of the current turn, or 0 before the first turn."""
@@ -184,13 +200,13 @@ class BranchScripts(SQLSession):
                 return TurnUsage.from_json(rows[0][0])
         return None
 
-    def _add_usage(self, turn: tuple[Any, ...], added: TurnUsage) -> Script[None]:
+    def _add_usage(self, turn: tuple[Any, ...], added: TurnUsage) -> Script[Statement]:
         rows = yield Statement(self._usage_queries.of_turn, turn)
         total = TurnUsage.of_row(tuple(rows[0])).plus(added) if rows else added
-        yield Statement(self._usage_queries.set_turn, (*turn, *total.columns()))
+        return Statement(self._usage_queries.set_turn, (*turn, *total.columns()))
 
-    def _remember_run(self, run_id: str, usage: TurnUsage) -> Script[None]:
-        yield Statement(self._usage_queries.set_run, (self.session_id, run_id, usage.to_json()))
+    def _remember_run(self, run_id: str, usage: TurnUsage) -> Statement:
+        return Statement(self._usage_queries.set_run, (self.session_id, run_id, usage.to_json()))
 
     def _clear_branch(self, name: str | None) -> Script[None]:
         if not (yield from self._lock()):

@@ -2,11 +2,10 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...items import Item, decode_item
+from ...items import decode_item
 from ...sql.scripts import MakeScript, Row, Script, T
 from ...text_checks import check_text
 from ..protocol import Items
@@ -22,15 +21,11 @@ class AdvancedSession(BranchingSession):
     keeps_abilities = True
 
     _stores_usage = False
-    _write_guard: MakeScript[None] | None = None
 
-    def _configure(
-        self, logger: logging.Logger | None, store_usage: bool, write_guard: MakeScript[None] | None
-    ) -> None:
+    def _configure(self, logger: logging.Logger | None, store_usage: bool) -> None:
         if logger is not None:
             self._logger = logger
         self._stores_usage = store_usage
-        self._write_guard = write_guard
 
     async def get_items(
         self,
@@ -153,23 +148,6 @@ class AdvancedSession(BranchingSession):
         check_turn(user_turn_number, least=0)
         rows = await self._engine.fetch(self._usage_queries.of_turn, (*scope, user_turn_number), list[Row])
         return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
-
-    def _append(self, encoded: list[str]) -> Script[None]:
-        yield from self._check_guard()
-        yield from super()._append(encoded)
-
-    def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
-        yield from self._check_guard()
-        return (yield from super()._pop(accept))
-
-    def _check_guard(self) -> Script[None]:
-        """Run the guard, which raises to refuse the write.
-
-        The session is locked first: the result of the guard then holds until this transaction ends.
-        """
-        if self._write_guard is not None:
-            yield from self._lock()
-            yield from self._write_guard()
 
     def _counting(self, wrapper: Any, append: MakeScript[T]) -> Script[T]:
         """Append items, and add the cost of the run so far."""

@@ -3,7 +3,6 @@
 import logging
 from typing import Any
 
-from ...sql.scripts import MakeScript
 from ..sqlalchemy import SQLAlchemySession
 from .session import AdvancedSession
 
@@ -12,8 +11,7 @@ class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
     """A session with branches, usage and structured queries on a database server.
 
     `store_usage` adds the cost of a run to its turn when the Runner stores its items. Without it, call
-    `store_run_usage` after each run. `write_guard` makes a script that runs in each transaction that adds or
-    pops items, and raises to refuse it. Further arguments are those of `SQLAlchemySession`.
+    `store_run_usage` after each run. Further arguments are those of `SQLAlchemySession`.
     """
 
     def __init__(
@@ -22,8 +20,7 @@ class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
         *,
         logger: logging.Logger | None = None,
         store_usage: bool = False,
-        write_guard: MakeScript[None] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(session_id, **kwargs)
-        self._configure(logger, store_usage, write_guard)
+        self._configure(logger, store_usage)

@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from ...sql.scripts import MakeScript
 from ..sqlite import SQLiteSession
 from .session import AdvancedSession
 
@@ -13,8 +12,7 @@ class AdvancedSQLiteSession(AdvancedSession, SQLiteSession):
     """A session with branches, usage and structured queries, on the tables of the Agents SDK.
 
     `store_usage` adds the cost of a run to its turn when the Runner stores its items. Without it, call
-    `store_run_usage` after each run. `write_guard` makes a script that runs in each transaction that adds or
-    pops items, and raises to refuse it. Tables that are missing are made, with or without `create_tables`.
+    `store_run_usage` after each run. Tables that are missing are made, with or without `create_tables`.
     Further arguments are those of `SQLiteSession`.
     """
 
@@ -27,8 +25,7 @@ class AdvancedSQLiteSession(AdvancedSession, SQLiteSession):
         logger: logging.Logger | None = None,
         session_settings: Any = None,
         store_usage: bool = False,
-        write_guard: MakeScript[None] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(session_id, db_path, session_settings=session_settings, **kwargs)
-        self._configure(logger, store_usage, write_guard)
+        self._configure(logger, store_usage)

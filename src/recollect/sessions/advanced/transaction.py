@@ -1,16 +1,14 @@
 """Transactions on an advanced session, for callers that combine its steps with steps of their own."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...items import encode_items
-from ...sql.scripts import MakeScript, Row, Script, Statement, T
+from ...sql.scripts import MakeScript, Row, Script, Statement, T, combine, run_all
 from .scripts import Place
 from .session import AdvancedSession
-
-_LAST_ITEM = 'SELECT coalesce(max(id), 0) FROM "{}" WHERE session_id = ?1'
-_ITEMS_AFTER = 'SELECT id, message_data FROM "{}" WHERE session_id = ?1 AND id > ?2 ORDER BY id'
+from .usage import RunProgress
 
 
 class SessionTransaction:
@@ -21,34 +19,35 @@ class SessionTransaction:
 
     def __init__(self, session: AdvancedSession) -> None:
         self._session = session
-        self._table = session._queries.tables.messages
 
     async def run(self, make_script: MakeScript[T]) -> T:
         """Run a script as one transaction."""
         return await self._session._write(make_script)
 
-    async def read_place(self) -> Place:
-        """The current branch with its newest user turn, and the id of its newest item."""
-        await self._session._scope()  # adopts the items that no branch shows
-        query = self._session._branch_queries.place
-        return await self._session._engine.fetch(query, (self._session.session_id,), _place_from)
-
     def lock(self, make: bool = False) -> Script[bool]:
         """Lock the session; `False` if there is none. `make` creates it."""
         return self._session._lock(make)
 
-    def append(self, encoded: list[str]) -> Script[None]:
-        """Append items that are encoded as JSON to the current branch."""
-        return self._session._append(encoded)
+    def place(self) -> Script[Place]:
+        """The current branch, and the end of it."""
+        return self._session._place()
 
-    def last_item_id(self) -> Script[int]:
-        """The id of the newest item of all branches; 0 if there is none."""
-        ((item_id,),) = yield Statement(_LAST_ITEM.format(self._table), (self._session.session_id,))
-        return int(item_id)
+    def append_items(self, encoded: list[str]) -> Script[list[int]]:
+        """Append items that are encoded as JSON, and return their ids. `structure` adds them to a branch."""
+        return self._session._append_items(encoded)
 
-    def items_after(self, position: int) -> Script[list[Row]]:
-        """The ids and stored texts of the items of all branches after a position, oldest first."""
-        return (yield Statement(_ITEMS_AFTER.format(self._table), (self._session.session_id, position)))
+    def structure(self, place: Place, ids: list[int], encoded: list[str]) -> list[Statement]:
+        """The change that adds items at the end of a branch."""
+        return self._session._structure(place, zip(ids, encoded, strict=True))
+
+    def cost(self, place: Place, run: RunProgress) -> Script[list[Statement]]:
+        """The changes that add the cost of a run to the last turn of a branch."""
+        return self._session._count_at(place, run)
+
+    def apply(self, changes: Sequence[Statement]) -> Script[None]:
+        """Make changes of different tables, in one statement where the database can do that."""
+        is_one = self._session._queries.combines and len(changes) > 1
+        yield from run_all([combine(changes)] if is_one else changes)
 
     def current_branch(self) -> Script[str]:
         """The name of the current branch."""
@@ -59,10 +58,6 @@ class SessionTransaction:
         """Make a branch of all items before a user turn, make it current, and return its name."""
         return self._session._branch_off(turn, name)
 
-    def remove_after(self, branch: str, position: int) -> Script[None]:
-        """Remove the items after a position from a branch."""
-        return self._session._remove_after((self._session.session_id, branch), position)
-
     def read_data(self) -> Script[dict[str, Any]]:
         """The `data` of the metadata; those that a new session will get, if there is none yet."""
         session = self._session
@@ -72,11 +67,15 @@ class SessionTransaction:
         return data
 
     def write_data(self, data: Mapping[str, Any]) -> Script[None]:
-        """Replace the `data` of the metadata."""
-        user_id, agent_id, title, _ = self._session._new_metadata or (None, None, None, "")
+        """Replace the `data` of the metadata. Creates the session if it is missing."""
+        yield Statement(self._session._queries.touch_session, (self._session.session_id,))
+        yield self.set_data(data)
+
+    def set_data(self, data: Mapping[str, Any]) -> Statement:
+        """The change that replaces the `data` of the metadata. The session must exist."""
+        session = self._session
+        user_id, agent_id, title, _ = session._new_metadata or (None, None, None, "")
         (encoded,) = encode_items([dict(data)])
-        yield from self._session._describe((user_id, agent_id, title, encoded))
-
-
-def _place_from(rows: list[Row]) -> Place:
-    return Place(*rows[0])
+        return Statement(
+            session._queries.set_metadata, (session.session_id, user_id, agent_id, title, encoded)
+        )

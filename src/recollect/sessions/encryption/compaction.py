@@ -7,6 +7,7 @@ replace items. Neither sends an expired item to a model, and neither removes an 
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -19,6 +20,8 @@ from ..wrappers import SessionWrapper, takes_context
 from . import abilities
 from .abilities import DelegatedMethod
 from .reader import EVERYTHING, NO_KEY, NOT_ENCRYPTED, Reader
+
+logger = logging.getLogger(__name__)
 
 
 class CompactionHooks(SessionWrapper):
@@ -91,10 +94,13 @@ class CompactionHooks(SessionWrapper):
 
     async def _run_compaction(self, args: Any = None, *, wrapper: Any = None) -> None:
         self._check_open()
+        is_automatic = getattr(wrapper, "_session_compaction_is_automatic", False)
         bypassed = self._overridden()
+        if bypassed and is_automatic:  # an error would cost the caller of the Runner the reply of the model
+            logger.warning("automatic compaction skipped: it would bypass %s()", bypassed)
+            return
         if bypassed:
             raise MissingAbilityError(self, "compactable", ["run_compaction"], bypassed)
-        is_automatic = getattr(wrapper, "_session_compaction_is_automatic", False)
         # An automatic compaction replaces the history only if all of it is readable.
         undecrypted = [] if is_automatic else await self._find_undecrypted()
         compacting: Any = self._compacting()

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from cryptography.fernet import Fernet
+
 from ...items import Item
 from ..history import repair_items
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
@@ -64,6 +66,14 @@ class EncryptedSession(CompactionHooks):
     def underlying_session(self) -> Session:
         """The session that stores the envelopes."""
         return self.wrapped
+
+    @property
+    def cipher(self) -> Fernet:
+        """The Fernet of this session and its first key, as in the SDK. It decrypts the payload of envelopes.
+
+        It does not decrypt envelopes of the cipher `"aes-gcm"`, or of other keys.
+        """
+        return self._reader.vault.fernet
 
     @property
     def session_settings(self) -> Any:

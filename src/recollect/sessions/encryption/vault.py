@@ -5,9 +5,12 @@ An envelope is stored in place of an item. It has the form of the Agents SDK's: 
 never any contents.
 """
 
+import base64
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple, Self
+
+from cryptography import fernet
 
 from ...items import Item, decode_item, decode_joined, is_call, is_output
 from ..advanced.turns import TOOL_CALLS
@@ -101,6 +104,12 @@ class Vault:
     def current(self) -> ItemCipher:
         """The cipher that encrypts: the chosen one, with the first key."""
         return self._ciphers_of(self._kind)[0]
+
+    @property
+    def fernet(self) -> fernet.Fernet:
+        """The cipher of the SDK with the first key, as the library has it, for one token at a time."""
+        key = derive_key(self._keys[0], self._session_id, Fernet.purpose)
+        return fernet.Fernet(base64.urlsafe_b64encode(key))
 
     def encrypt(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[Item]:
         """Encrypt items, given as JSON, into envelopes with these time stamps."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -29,18 +29,24 @@ _CALLS_BACK = 200  # events that are searched for the call of an output
 _LONGEST_WAIT = 0.01  # seconds until a retry after another writer changed the log
 
 
-class _Head(NamedTuple):
+class EventHead(NamedTuple):
     """The stored head of a conversation: its state without the events."""
 
     stamp: str | None = None
     next_sequence: int = 0
     tail: tuple[Place, ...] = ()
+    """The places of the last events in the session."""
+
+    @property
+    def last_position(self) -> int:
+        """The position of the last event in the session; 0 if there is none."""
+        return (self.tail[-1].position or 0) if self.tail else 0
 
 
 class _Change(NamedTuple):
     """A change to a conversation. It is applied only if the head has not changed since it was read."""
 
-    head: _Head
+    head: EventHead
     events: list[ConversationEvent]
     moved: dict[int, int]
     tail: tuple[Place, ...]
@@ -57,6 +63,10 @@ class EventLog(SQLStore):
     """
 
     schema = EventSchema()
+
+    async def prepare(self) -> None:
+        """Create the tables if they are missing, for callers that add events in transactions of their own."""
+        await self._prepared()
 
     async def append(
         self,
@@ -139,7 +149,9 @@ class EventLog(SQLStore):
         first = await self._write(partial(_apply, conversation_id, change))
         return None if first is None else numbered(change.events, first)
 
-    async def _change(self, conversation_id: str, head: _Head, reading: Reading, origin: Origin) -> _Change:
+    async def _change(
+        self, conversation_id: str, head: EventHead, reading: Reading, origin: Origin
+    ) -> _Change:
         """Compute the events that the log lacks."""
         places = await _in_thread_if_long(reading.items, reading.places)
         new, moved = Difference(list(range(len(places))), {})
@@ -162,11 +174,36 @@ class EventLog(SQLStore):
             items, lambda: events_of(conversation_id, items, positions, origin, calls)
         )
 
-    async def _head(self, conversation_id: str) -> _Head:
+    async def _head(self, conversation_id: str) -> EventHead:
         return await self._fetch(queries.READ_HEAD, (conversation_id,), _head_of)
 
 
 # --- transactions ---
+
+
+def read_head(conversation_id: str) -> Script[EventHead]:
+    """The head of a conversation, as a step of a larger transaction."""
+    return _head_of((yield Statement(queries.READ_HEAD, (conversation_id,))))
+
+
+def advance_head(
+    conversation_id: str, head: EventHead, events: list[ConversationEvent]
+) -> Script[EventHead | None]:
+    """Make place for events as a step of a larger transaction, and return the new head.
+
+    `events_before` gives the changes that add them. Returns `None` if another writer has changed the log
+    since the head was read.
+    """
+    places = [Place(event.position, event.fingerprint) for event in events if event.position is not None]
+    change = _Change(head, events, {}, tail_of([*head.tail, *places]))
+    stamp = new_hex()
+    next_sequence = yield from _change_head(conversation_id, change, stamp)
+    return None if next_sequence is None else EventHead(stamp, next_sequence, change.tail)
+
+
+def events_before(head: EventHead, events: list[ConversationEvent]) -> Iterator[Statement]:
+    """The changes that add the last events before a head."""
+    return queries.add_events(events, head.next_sequence - len(events))
 
 
 def _append(conversation_id: str, events: list[ConversationEvent]) -> Script[int]:
@@ -177,17 +214,23 @@ def _append(conversation_id: str, events: list[ConversationEvent]) -> Script[int
     return first
 
 
-def _apply(conversation_id: str, change: _Change) -> Script[int | None]:
-    """Apply a change. Return the sequence number of its first event, or `None` if the head has changed."""
+def _change_head(conversation_id: str, change: _Change, stamp: str) -> Script[int | None]:
+    """Change the head, and return its next sequence number; `None` if it is another one by now."""
     tail = json.dumps(change.tail)
-    values = (conversation_id, new_hex(), len(change.events), tail)
+    values = (conversation_id, stamp, len(change.events), tail)
     if change.head.stamp is None:
         rows = yield Statement(queries.MAKE_HEAD, values)
     else:
         rows = yield Statement(queries.CHANGE_HEAD, (*values, change.head.stamp))
-    if not rows:
+    return int(rows[0][0]) if rows else None
+
+
+def _apply(conversation_id: str, change: _Change) -> Script[int | None]:
+    """Apply a change. Return the sequence number of its first event, or `None` if the head has changed."""
+    next_sequence = yield from _change_head(conversation_id, change, new_hex())
+    if next_sequence is None:
         return None
-    first = int(rows[0][0]) - len(change.events)
+    first = next_sequence - len(change.events)
     yield from run_all(queries.move_events(conversation_id, change.moved))
     yield from run_all(queries.add_events(change.events, first))
     return first
@@ -203,11 +246,11 @@ def _delete(conversation_id: str) -> Script[int]:
 # --- what goes in and comes out ---
 
 
-def _head_of(rows: list[Row]) -> _Head:
+def _head_of(rows: list[Row]) -> EventHead:
     if not rows:
-        return _Head()
+        return EventHead()
     stamp, next_sequence, tail = rows[0]
-    return _Head(stamp, next_sequence, tuple(Place(*place) for place in json.loads(tail)))
+    return EventHead(stamp, next_sequence, tuple(Place(*place) for place in json.loads(tail)))
 
 
 def _number_of(rows: list[Row]) -> int:

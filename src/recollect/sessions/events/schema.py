@@ -1,16 +1,14 @@
-"""The tables of the event log, and the ordered steps that create them in a SQLite file.
+"""The tables of the event log.
 
 `conversation_events` holds the events. A second table has one row for each conversation, its head: how many
 events it has, where its last events stand in the session, and a stamp that every change replaces.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
-from ...sql.description import Column, Table, create_in_sqlite, describe
-from ...sql.schema import Schema, Step
-from ...sql.scripts import Script
+from ...sql.description import Column, Table
+from ...sql.schema import Schema
 from .event import ConversationEvent
 
 EVENTS = "conversation_events"
@@ -48,20 +46,9 @@ HEADS_TABLE = Table(
         Column("stamp", "identifier"),
     ),
     key=("conversation_id",),
-    key_in_column=True,
 )
 
 TABLES = (EVENTS_TABLE, HEADS_TABLE)
-
-
-def create_events() -> Script[None]:
-    """Create the table of events."""
-    yield from create_in_sqlite([EVENTS_TABLE])
-
-
-def create_heads() -> Script[None]:
-    """Create the table of heads."""
-    yield from create_in_sqlite([HEADS_TABLE])
 
 
 @dataclass(frozen=True)
@@ -73,14 +60,6 @@ class EventSchema(Schema):
         """A database has one event log."""
         return EVENTS
 
-    def steps(self) -> list[Step]:
-        """Create the events, then the heads."""
-        return [Step(step.__name__, step) for step in (create_events, create_heads)]
-
-    def columns(self) -> Mapping[str, Set[str]]:
-        """All columns: only Recollect creates these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
-
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        return describe(TABLES)
+    def described(self) -> Sequence[Table]:
+        """The events, and the heads."""
+        return TABLES

@@ -41,6 +41,7 @@ class SQLiteQueries(Queries):
 class PostgresQueries(Queries):
     """The statements for PostgreSQL, and for databases that speak its SQL."""
 
+    combines = True
     now = "(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')"
     epoch = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
     max_joined = 2000

@@ -53,6 +53,9 @@ class Queries(ABC):
     lock: str = ""
     """The clause that locks a selected row of a session until the transaction ends."""
 
+    combines: bool = False
+    """Whether `WITH` clauses may change rows, so that several changes are one statement."""
+
     like: str = "LIKE"
     """The operator that compares with a pattern and ignores the case of ASCII letters."""
 

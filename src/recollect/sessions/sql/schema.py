@@ -1,25 +1,22 @@
-"""The tables of sessions, and the ordered steps that create them in a SQLite file.
+"""The tables of sessions.
 
 The first tables are those of the Agents SDK: its files open here, and ours open there. Our own tables stand
 beside them, under names that start with `recollect_`.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 from ...errors import SchemaMismatchError
 from ...sql.description import (
     Column,
     Index,
     Table,
-    create_in_sqlite,
     create_indexes_in_sqlite,
     create_tables_in_sqlite,
-    describe,
 )
-from ...sql.schema import Schema, Step
+from ...sql.schema import Schema
 from ...sql.scripts import Script, Statement
 from .tables import Tables
 
@@ -89,7 +86,6 @@ def metadata_table(tables: Tables) -> Table:
             # By hash, because other indexes of PostgreSQL refuse texts of more than about 2,700 bytes.
             Index(by_user, ("user_id",), method="hash", database="server"),
         ),
-        key_in_column=True,
     )
 
 
@@ -108,7 +104,6 @@ def leases_table(tables: Tables) -> Table:
         tables.leases,
         (Column("session_id", "identifier"), Column("owner", "identifier"), Column("expires_at", "real")),
         key=("session_id",),
-        key_in_column=True,
     )
 
 
@@ -208,99 +203,6 @@ _PLAIN = (sessions_table, messages_table, metadata_table, batches_table, leases_
 _ADVANCED = (structure_table, branches_table, usage_table, runs_table)
 
 
-# --- the steps in a SQLite file ---
-
-
-def create_history(tables: Tables) -> Script[None]:
-    """Create the SDK's tables of sessions and items."""
-    yield from create_tables_in_sqlite((sessions_table(tables), messages_table(tables)))
-
-
-def index_history(tables: Tables) -> Script[None]:
-    """Create the index in reading order, unless the file has one. Files of older SDKs order by time."""
-    indexes = yield Statement(f'PRAGMA index_list("{tables.messages}")')
-    for _, name, *_ in indexes:
-        columns = yield Statement(f'PRAGMA index_info("{name}")')
-        if [column[2] for column in columns] == ["session_id", "id"]:
-            return
-    yield from create_indexes_in_sqlite(messages_table(tables))
-
-
-def create_metadata(tables: Tables) -> Script[None]:
-    """Create the table of metadata."""
-    yield from create_in_sqlite([metadata_table(tables)])
-
-
-def create_batches(tables: Tables) -> Script[None]:
-    """Create the table of appended batches."""
-    yield from create_in_sqlite([batches_table(tables)])
-
-
-def create_leases(tables: Tables) -> Script[None]:
-    """Create the table of leases."""
-    yield from create_in_sqlite([leases_table(tables)])
-
-
-def create_notes(tables: Tables) -> Script[None]:
-    """Create the table of notes."""
-    yield from create_in_sqlite([notes_table(tables)])
-
-
-def number_batch_times(tables: Tables) -> Script[None]:
-    """Convert the times of batches to numbers. The first files have texts there, which never expired."""
-    columns = yield Statement(f'PRAGMA table_info("{tables.batches}")')
-    if "TIMESTAMP" not in {column[2] for column in columns}:
-        return
-    first = f"{tables.batches}_first"
-    yield Statement(f'ALTER TABLE "{tables.batches}" RENAME TO "{first}"')
-    yield from create_batches(tables)
-    yield Statement(
-        f'INSERT INTO "{tables.batches}" (session_id, batch_id, created_at) SELECT session_id, batch_id,'
-        " CASE typeof(created_at) WHEN 'text' THEN (julianday(created_at) - 2440587.5) * 86400.0"
-        f' ELSE coalesce(created_at, 0) END FROM "{first}"'
-        # The SDK deletes sessions without their batches.
-        f' WHERE session_id IN (SELECT session_id FROM "{tables.sessions}")'
-    )
-    yield Statement(f'DROP TABLE "{first}"')
-
-
-def create_structure(tables: Tables) -> Script[None]:
-    """Create the SDK's table of branches and turns."""
-    yield from create_tables_in_sqlite([structure_table(tables)])
-
-
-def index_structure(tables: Tables) -> Script[None]:
-    """Create the indexes of the table of branches and turns."""
-    yield from create_indexes_in_sqlite(structure_table(tables))
-
-
-def create_usage(tables: Tables) -> Script[None]:
-    """Create the SDK's table of usage, and ours of the runs that were counted."""
-    yield from create_in_sqlite((usage_table(tables), runs_table(tables)))
-
-
-def create_branches(tables: Tables) -> Script[None]:
-    """Create the table of branches."""
-    yield from create_in_sqlite([branches_table(tables)])
-
-
-MIGRATIONS: tuple[Callable[[Tables], Script[None]], ...] = (
-    create_history,
-    index_history,
-    create_metadata,
-    create_batches,
-    create_leases,
-    create_notes,
-    number_batch_times,
-)
-ADVANCED_MIGRATIONS: tuple[Callable[[Tables], Script[None]], ...] = (
-    create_structure,
-    index_structure,
-    create_usage,
-    create_branches,
-)
-
-
 @dataclass(frozen=True)
 class SessionSchema(Schema):
     """The schema of sessions on tables of these names."""
@@ -309,13 +211,23 @@ class SessionSchema(Schema):
 
     @property
     def scope(self) -> str:
-        """The names of the pair of tables."""
-        return f"{self.tables.sessions}/{self.tables.messages}"
+        """The names of the pair of tables. Advanced sessions add tables to those of plain ones."""
+        pair = f"{self.tables.sessions}/{self.tables.messages}"
+        return f"{pair}/advanced" if self.tables.advanced else pair
 
-    def steps(self) -> list[Step]:
-        """The steps of plain sessions, followed by those of advanced sessions where these are used."""
-        steps = MIGRATIONS + ADVANCED_MIGRATIONS if self.tables.advanced else MIGRATIONS
-        return [Step(step.__name__, partial(step, self.tables)) for step in steps]
+    def described(self) -> Sequence[Table]:
+        """The tables of plain sessions, followed by those of advanced sessions where these are used."""
+        described = _PLAIN + _ADVANCED if self.tables.advanced else _PLAIN
+        return [table(self.tables) for table in described]
+
+    def create(self) -> Script[None]:
+        """Create the missing tables and indexes. Files of the SDK may have an index in reading order."""
+        messages = self.tables.messages
+        has_order = yield from _has_reading_order(messages)
+        for table in self.described():
+            yield from create_tables_in_sqlite((table,))
+            if table.name != messages or not has_order:
+                yield from create_indexes_in_sqlite(table)
 
     def columns(self) -> Mapping[str, Set[str]]:
         """The columns of the SDK's tables, which the SDK may have created."""
@@ -339,10 +251,15 @@ class SessionSchema(Schema):
                 names = ", ".join(sorted(owners))
                 raise SchemaMismatchError(f"table {table!r} belongs to other tables in this file: {names}")
 
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        described = _PLAIN + _ADVANCED if self.tables.advanced else _PLAIN
-        return describe(table(self.tables) for table in described)
+
+def _has_reading_order(messages: str) -> Script[bool]:
+    """Whether the table of items has an index in reading order. Files of older SDKs order by time."""
+    indexes = yield Statement(f'PRAGMA index_list("{messages}")')
+    for _, name, *_ in indexes:
+        columns = yield Statement(f'PRAGMA index_info("{name}")')
+        if [column[2] for column in columns] == ["session_id", "id"]:
+            return True
+    return False
 
 
 @lru_cache(maxsize=64)

@@ -46,6 +46,7 @@ class EngineState:
 
     def __init__(self) -> None:
         self.prepared: set[Schema] = set()
+        self.is_version_checked = False
         self.preparing = PerLoop(asyncio.Lock)
         self.turn = PerLoop(asyncio.Lock)
 

@@ -12,16 +12,20 @@ from ...errors import ConnectionLostError, TransientError
 from ..garbage import pause_garbage_collection
 from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
+from ..sqlite.migrations import check_version as check_file_version
 from ..sqlite.migrations import migrate as migrate_sqlite
 from .connections import Connections, RunStatement
 from .metadata import create_missing_indexes, create_missing_tables, tables_with_indexes
 from .notifications import listen
+from .revisions import check_server_version
 
 T = TypeVar("T")
 
 _LONG_READ = 2000  # rows; decoding more would block the event loop for some milliseconds
 _LONG_TEXT = 400_000  # characters or bytes; the same
 _TRIES = 5  # of a transaction that the server rolled back because of a conflict with another
+
+_VERSION_CHECKS = {"sqlite": check_file_version, "postgresql": check_server_version}
 
 
 class SQLAlchemyEngine:
@@ -45,9 +49,11 @@ class SQLAlchemyEngine:
                 if connections.dialect == "sqlite":
                     await self._write(connections, migrate_sqlite(schema))
                 else:
+                    async with connections.acquire() as run:
+                        await _check_version(connections, run)
                     await connections.change_schema(partial(create_missing_tables, schema))
                     for table in tables_with_indexes(schema):
-                        await connections.change_schema(partial(create_missing_indexes, schema, table))
+                        await connections.change_schema(partial(create_missing_indexes, table))
                 connections.state.prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
@@ -97,6 +103,7 @@ async def _finish_on_sqlite(connections: Connections, call: Coroutine[Any, Any, 
 
 async def _run_alone(connections: Connections, sql: str, parameters: Sequence[Any]) -> list[Row]:
     async with connections.acquire() as run:
+        await _check_version(connections, run)
         return await run(sql, parameters)
 
 
@@ -104,6 +111,7 @@ async def _run_script(connections: Connections, script: Script[T], statement: St
     # A plain BEGIN on SQLite starts a read transaction, which may fail to become a writing one.
     begin = "BEGIN IMMEDIATE" if connections.dialect == "sqlite" else "BEGIN"
     async with connections.acquire() as run:
+        await _check_version(connections, run)
         await run(begin)
         try:
             result = await _send_rows(run, script, statement)
@@ -113,6 +121,20 @@ async def _run_script(connections: Connections, script: Script[T], statement: St
             raise
         await run("COMMIT")
         return result
+
+
+async def _check_version(connections: Connections, run: RunStatement) -> None:
+    """Refuse tables of a newer version. Once: a process that runs goes on while an operator migrates.
+
+    It takes no connection of its own: a call that takes a second one may find the engine closed.
+    """
+    if connections.state.is_version_checked:
+        return
+    make_check = _VERSION_CHECKS.get(connections.dialect)
+    if make_check is not None:
+        check = make_check()
+        await _send_rows(run, check, next(check))
+    connections.state.is_version_checked = True
 
 
 async def _send_rows(run: RunStatement, script: Script[T], statement: Statement) -> T:

@@ -9,20 +9,34 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from zlib import crc32
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from ...errors import SchemaMismatchError
-from ..description import Column, Index, Kind, Table
+from ...errors import MissingExtensionError
+from ..description import Column, Index, Kind, Table, View
 from ..schema import Schema
+from .revisions import has_pgvector
 
 _LONGEST_NAME = 63  # characters that servers allow in the name of an index
+_CREATION_LOCK = 7265636  # the number of the lock of all who create tables
 _MYSQL = ("mysql", "mariadb")
 _MYSQL_COLLATION = "utf8mb4_bin"  # MySQL's default compares texts without regard to case and accents
+_LONGEST_MYSQL_IDENTIFIER = 255  # characters that an index of MySQL can hold
+
+
+class _MySQLIdentifier(sa.String):
+    """A text in a key. Its collation keeps spaces at the end apart: with `utf8mb4_bin`, "a" equals "a "."""
+
+
+@compiles(_MySQLIdentifier)
+def _render_identifier(_: _MySQLIdentifier, compiler: Any, **__: Any) -> str:
+    # Each of the two servers has such a collation, and does not know that of the other one.
+    collation = "utf8mb4_nopad_bin" if compiler.dialect.is_mariadb else "utf8mb4_0900_bin"
+    return f"VARCHAR({_LONGEST_MYSQL_IDENTIFIER}) COLLATE {collation}"
 
 
 class Vector(UserDefinedType[Any]):
@@ -38,7 +52,7 @@ class Vector(UserDefinedType[Any]):
 _TYPES: dict[Kind, TypeEngine[Any]] = {
     "text": sa.Text(),
     "long_text": sa.Text().with_variant(LONGTEXT(collation=_MYSQL_COLLATION), *_MYSQL),
-    "identifier": sa.String().with_variant(sa.String(255, collation=_MYSQL_COLLATION), *_MYSQL),
+    "identifier": sa.String().with_variant(_MySQLIdentifier(), *_MYSQL),
     "integer": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
     "int32": sa.Integer(),
     "autoincrement": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
@@ -100,8 +114,12 @@ def _index(index: Index) -> sa.Index:
 
 
 def _add_extension(_: sa.MetaData, connection: sa.Connection, **__: Any) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+    if connection.dialect.name != "postgresql":
+        return
+    if not has_pgvector(connection):
+        version = connection.exec_driver_sql("SHOW server_version_num").scalar_one()
+        raise MissingExtensionError("pgvector", f"postgresql-{int(version) // 10_000}-pgvector")
+    connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 def _add_nearest(
@@ -160,29 +178,16 @@ def nearest_index(table: Table, dimension: int) -> str:
 
 def create_missing_tables(schema: Schema, connection: sa.Connection) -> None:
     """Create the tables that do not exist. Concurrent calls wait for each other."""
-    with _creation_lock(connection, schema):
-        metadata = schema.describe()
-        metadata.create_all(connection)
+    with creation_lock(connection):
+        schema.describe().create_all(connection)
         if connection.dialect.name == "postgresql":
-            _check_types(metadata, connection)
+            _create_missing_views(schema.views(), connection)
 
 
-def _check_types(metadata: sa.MetaData, connection: sa.Connection) -> None:
-    """Raise `SchemaMismatchError` if an older version created a column of times or documents as text."""
-    names = ", ".join(f"'{name}'" for name in metadata.tables)
-    found = connection.exec_driver_sql(
-        "SELECT table_name, column_name FROM information_schema.columns"
-        f" WHERE table_schema = current_schema() AND table_name IN ({names})"
-        " AND data_type IN ('text', 'character varying')"
-    )
-    for table, column in found:
-        described = metadata.tables[table].columns.get(column)
-        if described is not None and _is_time_or_document(described, connection):
-            raise SchemaMismatchError(f"column {table}.{column} is a text: run `recollect migrate`")
-
-
-def _is_time_or_document(column: sa.Column[Any], connection: sa.Connection) -> bool:
-    return isinstance(column.type.dialect_impl(connection.dialect), sa.TIMESTAMP | JSONB)
+def _create_missing_views(views: Iterable[View], connection: sa.Connection) -> None:
+    for view in views:
+        if connection.exec_driver_sql(f"SELECT to_regclass('{view.name}')").scalar() is None:
+            connection.exec_driver_sql(f"CREATE VIEW {view.name} AS {view.select}")
 
 
 def tables_with_indexes(schema: Schema) -> list[sa.Table]:
@@ -190,27 +195,26 @@ def tables_with_indexes(schema: Schema) -> list[sa.Table]:
     return [table for table in schema.describe().sorted_tables if table.indexes]
 
 
-def create_missing_indexes(schema: Schema, table: sa.Table, connection: sa.Connection) -> None:
+def create_missing_indexes(table: sa.Table, connection: sa.Connection) -> None:
     """Create the indexes of a table that do not exist: tables that the Agents SDK created lack ours.
 
     Call it once for each table, in a transaction of its own. The transaction then locks one table only, and
     cannot deadlock with a writer that holds another.
     """
-    with _creation_lock(connection, schema):
+    with creation_lock(connection):
         for index in table.indexes:
             index.create(connection, checkfirst=True)
 
 
 @contextmanager
-def _creation_lock(connection: sa.Connection, schema: Schema) -> Iterator[None]:
+def creation_lock(connection: sa.Connection) -> Iterator[None]:
     """Keep other processes from creating the same tables at the same time."""
-    key = crc32(f"recollect/{schema.scope}".encode())
     if connection.dialect.name == "postgresql":  # held until the end of the transaction
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({key})")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
         yield
     else:
-        connection.exec_driver_sql(f"SELECT GET_LOCK('{key}', 60)")
+        connection.exec_driver_sql(f"SELECT GET_LOCK('{_CREATION_LOCK}', 60)")
         try:
             yield
         finally:
-            connection.exec_driver_sql(f"SELECT RELEASE_LOCK('{key}')")
+            connection.exec_driver_sql(f"SELECT RELEASE_LOCK('{_CREATION_LOCK}')")

@@ -175,8 +175,16 @@ _ASYNC_DRIVERS = {
     "postgres": "postgresql+asyncpg",
     "postgresql": "postgresql+asyncpg",
     "sqlite": "sqlite+aiosqlite",
-    "mysql": "mysql+aiomysql",
-    "mariadb": "mariadb+aiomysql",
+    "mysql": "mysql+asyncmy",
+    "mariadb": "mariadb+asyncmy",
+}
+
+_EXTRA_OF_DRIVER = {
+    "asyncpg": "postgres",
+    "psycopg": "postgres",
+    "psycopg_async": "postgres",
+    "aiosqlite": "postgres",
+    "asyncmy": "mysql",
 }
 
 
@@ -195,8 +203,9 @@ def parse_url(url: str) -> URL:
     try:
         dialect.import_dbapi()
     except ImportError as error:
-        if parsed.get_backend_name() in ("postgresql", "sqlite"):
-            raise MissingExtraError(f"the driver {parsed.drivername}", "postgres") from error
+        extra = _EXTRA_OF_DRIVER.get(dialect.driver)
+        if extra is not None:
+            raise MissingExtraError(f"the driver {parsed.drivername}", extra) from error
         raise ValueError(f"{parsed.drivername} is not installed: pip install {dialect.driver}") from error
     return parsed
 

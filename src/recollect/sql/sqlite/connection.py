@@ -21,10 +21,9 @@ from ...errors import (
 )
 from ...private_files import create_private
 from ..scripts import Row, Script, Statement
-from .late_flush import WriterConnection
+from .file_identity import check_file_of_log, check_log
 
 T = TypeVar("T")
-_Connection = TypeVar("_Connection", bound=sqlite3.Connection)
 
 FAULTS = (sqlite3.Error, OSError, MemoryError, UnicodeDecodeError)
 """Errors of a database. A damaged file may also demand too much memory, or hold bytes that are no text."""
@@ -51,8 +50,19 @@ class EngineOptions:
 
 def connect_file(path: str) -> sqlite3.Connection:
     """A connection without settings to a file, which is created with mode 0600 if it does not exist."""
+    check_file_of_log(path)
     create_private(path)
-    return connect(path)
+    return _connect_checked(path)
+
+
+def _connect_checked(path: str) -> sqlite3.Connection:
+    connection = connect(path)
+    try:
+        check_log(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class ImmutableConnection(sqlite3.Connection):
@@ -103,28 +113,22 @@ def _connect_immutable(path: str) -> sqlite3.Connection:
 
 def connect(path: str) -> sqlite3.Connection:
     """A connection without settings. It never waits for a lock inside SQLite: use `wait_for_lock`."""
-    return _connect(path, sqlite3.Connection)
-
-
-def _connect(path: str, kind: type[_Connection]) -> _Connection:
     return sqlite3.connect(
-        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256, factory=kind
+        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
 
 
-def connect_writer(path: str, options: EngineOptions) -> WriterConnection:
+def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
     """The connection that writes, with WAL, foreign keys, and the durability of the options."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    create_private(path)
-    connection = _connect(path, WriterConnection)
+    connection = connect_file(path)
     try:
         # Switching to WAL needs an exclusive lock for a moment, and ignores SQLite's own timeout.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)
         wait_for_lock(partial(_open_log, connection), options.busy_timeout)
         connection.execute(f"PRAGMA synchronous={options.durability.upper()}")
         connection.execute("PRAGMA foreign_keys=ON")
-        if options.durability == "full":
-            connection.flush_late()
+        connection.execute("PRAGMA secure_delete=ON")  # deleted rows are overwritten, not only unlinked
     except BaseException:
         connection.close()
         raise
@@ -142,6 +146,20 @@ def execute(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
         return connection.execute(statement.sql, statement.parameters).fetchall()
     except (MemoryError, UnicodeDecodeError) as error:  # raised here, they mean that the file is damaged
         raise sqlite3.DatabaseError(_DAMAGED) from error
+
+
+class UnconfirmedCommitError(Exception):
+    """The disk failed during a commit. Nobody sees the commit now, but recovery after a crash may find it."""
+
+
+def commit(connection: sqlite3.Connection) -> None:
+    """Commit. Raises `UnconfirmedCommitError` if the disk fails meanwhile."""
+    try:
+        connection.commit()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+            raise UnconfirmedCommitError from error
+        raise
 
 
 def run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
@@ -201,13 +219,10 @@ def explain(error: BaseException, path: str) -> BaseException:
     return explained
 
 
-def explain_flush(error: BaseException, path: str) -> ConnectionLostError:
-    """The error of a write that was committed, but that the disk has not confirmed."""
-    reason = getattr(error, "strerror", None) or type(error).__name__
-    explained = ConnectionLostError(
-        f"{path}: the disk did not confirm the write ({reason}); it may be stored or lost"
-    )
-    explained.__cause__ = error
+def explain_unconfirmed(error: UnconfirmedCommitError, path: str) -> ConnectionLostError:
+    """The error for the caller of a write whose commit the disk has not confirmed."""
+    explained = ConnectionLostError(f"{path}: the disk did not confirm the write; it may be stored or lost")
+    explained.__cause__ = error.__cause__
     return explained
 
 

@@ -46,6 +46,10 @@ class MemoryEngine:
         """Rewrite the database, so that no deleted data is left in it."""
         await run_on_waiting_thread(self._vacuum)
 
+    async def clear_log(self) -> bool:
+        """There is no log."""
+        return True
+
     def _vacuum(self) -> None:
         with self._fetcher.connection() as connection:
             connection.execute("VACUUM")

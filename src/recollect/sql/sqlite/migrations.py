@@ -9,40 +9,45 @@ import sqlite3
 from contextlib import closing
 
 from ...errors import SchemaMismatchError
-from ..schema import Schema
-from ..scripts import Script, Statement
+from ..schema import Schema, check_versions
+from ..scripts import Row, Script, Statement
 from .connection import connect, run_script
 
 LEDGER = "recollect_migrations"
 """The table of the steps that have run."""
 
 _TABLES = "SELECT name FROM {} WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
-_APPLIED = f"SELECT step FROM {LEDGER} WHERE scope = ?1"
+_HAS_LEDGER = f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{LEDGER}'"
 
 
 def migrate(schema: Schema) -> Script[None]:
     """Run the steps of a schema that have not run yet, in one transaction."""
+    applied = yield from _applied_steps(schema)
     yield from check_tables(schema, must_exist=False)
     yield Statement(
         f"CREATE TABLE IF NOT EXISTS {LEDGER} (scope TEXT NOT NULL, step TEXT NOT NULL,"
         " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
     )
-    rows = yield Statement(_APPLIED, (schema.scope,))
-    applied = {step for (step,) in rows} if (yield from _exist(schema)) else set()
+    is_complete = yield from _exist(schema)
     for step in schema.steps():
-        if step.name not in applied:
+        if not is_complete or step.version not in applied:
             yield from step.make_script()
             yield Statement(
                 f"INSERT OR IGNORE INTO {LEDGER} (scope, step) VALUES (?1, ?2)",
-                (schema.scope, step.name),
+                (schema.scope, step.version),
             )
 
 
 def is_migrated(schema: Schema) -> Script[bool]:
     """Whether every step has run. Only reads. Raises `SchemaMismatchError` as `check_tables` does."""
+    applied = yield from _applied_steps(schema)
     yield from check_tables(schema)
-    rows = yield Statement(_APPLIED, (schema.scope,))
-    return {step for (step,) in rows} >= {step.name for step in schema.steps()}
+    return applied >= {step.version for step in schema.steps()}
+
+
+def check_version() -> Script[None]:
+    """Raise `SchemaMismatchError` if a newer version of Recollect wrote the file."""
+    yield from _read_ledger()
 
 
 def check_tables(schema: Schema, must_exist: bool = True) -> Script[None]:
@@ -54,6 +59,19 @@ def check_tables(schema: Schema, must_exist: bool = True) -> Script[None]:
             columns = ", ".join(sorted(missing))
             raise SchemaMismatchError(f"table {table!r} does not fit: it lacks the columns {columns}")
     yield from schema.check()
+
+
+def _applied_steps(schema: Schema) -> Script[set[str]]:
+    """The steps of a schema that have run. Raises `SchemaMismatchError` as `check_version` does."""
+    rows = yield from _read_ledger()
+    return {step for scope, step in rows if scope == schema.scope}
+
+
+def _read_ledger() -> Script[list[Row]]:
+    has_ledger = yield Statement(_HAS_LEDGER)
+    rows = (yield Statement(f"SELECT scope, step FROM {LEDGER}")) if has_ledger else []
+    check_versions(step for _, step in rows)
+    return rows
 
 
 def _exist(schema: Schema) -> Script[bool]:
@@ -75,14 +93,6 @@ def tables_of(schema: Schema) -> dict[str, list[str]]:
         run_script(scratch, migrate(schema))
         names = [name for (name,) in scratch.execute(_TABLES.format("sqlite_master")) if name != LEDGER]
         return {name: _columns_of(scratch, name) for name in names}
-
-
-def is_outdated(connection: sqlite3.Connection, tables: dict[str, list[str]]) -> bool:
-    """Whether a file of an older version of Recollect lacks columns that a later step added."""
-    if not _columns_of(connection, LEDGER):
-        return False
-    there = {name: set(_columns_of(connection, name)) for name in tables}
-    return any(there[name] and not there[name] >= set(columns) for name, columns in tables.items())
 
 
 def create_stand_ins(connection: sqlite3.Connection, tables: dict[str, list[str]]) -> None:

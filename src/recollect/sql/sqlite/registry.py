@@ -14,8 +14,8 @@ from .memory_engine import MemoryEngine
 
 logger = logging.getLogger(__name__)
 
-# `_current` has the engine that new sessions of a file get. `_alive` has all engines: sessions keep an engine
-# whose file was replaced.
+# `_current` has the engine that new sessions of a file get. `_alive` has all engines: also those that nobody
+# uses any more, and that are about to close their files.
 _current: dict[tuple[str, EngineOptions], FileEngine] = {}
 _alive: weakref.WeakSet[FileEngine | MemoryEngine] = weakref.WeakSet()
 _lock = threading.RLock()
@@ -35,7 +35,8 @@ def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngi
     _release_dropped()
     with _lock:
         engine = _current.get(key)
-        if engine is None or engine.is_replaced():
+        # Sessions that are still open keep the engine of a replaced file, which refuses to go on.
+        if engine is None or (not engine.handles and engine.is_replaced()):
             engine = _current[key] = FileEngine(*key, _release_dropped, _try_retire)
             _alive.add(engine)
         engine.handles += 1

@@ -21,8 +21,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from ...cancellation import wait_until_done
 from ..scripts import MakeScript
-from .connection import EngineOptions, explain, explain_flush, is_busy, run_script, wait_for_lock
-from .late_flush import WriterConnection
+from .connection import (
+    EngineOptions,
+    UnconfirmedCommitError,
+    commit,
+    explain,
+    explain_unconfirmed,
+    is_busy,
+    run_script,
+    wait_for_lock,
+)
 from .turns import Turns
 from .wal import Log
 
@@ -60,7 +68,7 @@ class Writer:
         self,
         path: str,
         options: EngineOptions,
-        connection: Callable[[WriterConnection | None], WriterConnection],
+        connection: Callable[[sqlite3.Connection | None], sqlite3.Connection],
         before_waiting: Callable[[], None],
         try_retire: Callable[[], bool],
         linger: float,
@@ -68,7 +76,6 @@ class Writer:
         """`connection` maps the last connection to the one to use; `try_retire` returns whether to end."""
         self._path = path
         self._log = Log(path)
-        self._log_is_torn = False  # see `WriterConnection`
         self._turns = Turns(path)
         self._busy_timeout = options.busy_timeout
         self._connection_after = connection
@@ -81,7 +88,7 @@ class Writer:
         """Start without a thread and a connection. A forked child calls this: it has no threads."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._turns.forget()
-        self._connection: WriterConnection | None = None
+        self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._left: tuple[list[Job], float] | None = None  # by a thread whose work is taken over
         self._needed = True
@@ -252,24 +259,9 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
             return [(job, None, error) for job in waiting]
         try:
-            outcomes = self._transact(waiting, deadline)
+            return self._transact(waiting, deadline)
         finally:
             self._turns.end()
-        return None if outcomes is None else self._flush(outcomes)
-
-    def _flush(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Make what was committed durable. If that fails, no job has succeeded."""
-        connection = self._connection
-        if connection is None:
-            return outcomes
-        try:
-            connection.flush()
-        except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
-            logger.warning("a disk has refused to store a write-ahead log (%s)", type(error).__name__)
-            return [(job, None, explain_flush(error, self._path)) for job, _, _ in outcomes]
-        finally:
-            self._log_is_torn = connection.is_torn
-        return outcomes
 
     def _wait_for_turn(self, waiting: list[Job], deadline: float) -> None:
         """Wait until this process may write. A fork may proceed meanwhile.
@@ -313,7 +305,7 @@ class Writer:
             if self._connection is not None:
                 self._log.truncate_if_large(self._connection)
 
-    def _begin(self, deadline: float) -> WriterConnection | None:
+    def _begin(self, deadline: float) -> sqlite3.Connection | None:
         """Begin a transaction with the write lock; `None` if this process has to queue first.
 
         A fork may proceed while this waits for the lock.
@@ -324,20 +316,19 @@ class Writer:
                 return None
         return self._wait_and_begin(deadline)
 
-    def _wait_and_begin(self, deadline: float) -> WriterConnection:
+    def _wait_and_begin(self, deadline: float) -> sqlite3.Connection:
         return wait_for_lock(self._try_begin, deadline - time.monotonic(), between=self._released)
 
-    def _try_begin(self) -> WriterConnection:
+    def _try_begin(self) -> sqlite3.Connection:
         connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")
         return connection
 
-    def _connect(self) -> WriterConnection:
+    def _connect(self) -> sqlite3.Connection:
         """The connection, which is a new one if there was none, or the file was replaced."""
         last, self._connection = self._connection, None
         self._connection = connection = self._connection_after(last)
         if connection is not last:
-            connection.is_torn = self._log_is_torn
             self._turns.leave()  # the queue of the log of the last connection, which may be gone
             self._turns.join()
         return connection
@@ -358,12 +349,16 @@ class Writer:
                 job.claimed = True
         return claimed
 
-    def _run(self, connection: WriterConnection, jobs: list[Job]) -> list[Outcome]:
+    def _run(self, connection: sqlite3.Connection, jobs: list[Job]) -> list[Outcome]:
         """Run the jobs in the current transaction. After a failure, run each in a transaction of its own."""
         try:
             results = [run_script(connection, job.make_script()) for job in jobs]
-            connection.commit()
+            commit(connection)
             return [(job, result, None) for job, result in zip(jobs, results, strict=True)]
+        except UnconfirmedCommitError as error:  # no job may run again: its first run may be stored
+            logger.warning("a disk has not confirmed a commit")
+            self._close_connection()
+            return [(job, None, explain_unconfirmed(error, self._path)) for job in jobs]
         except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             self._roll_back(connection, error)
             if len(jobs) == 1:
@@ -377,9 +372,9 @@ class Writer:
             connection = self._wait_and_begin(time.monotonic() + self._busy_timeout)
         except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             return [(job, None, explain(error, self._path))]
-        return self._flush(self._run(connection, [job]))  # at once: the next job may lose the connection
+        return self._run(connection, [job])
 
-    def _roll_back(self, connection: WriterConnection, error: BaseException) -> None:
+    def _roll_back(self, connection: sqlite3.Connection, error: BaseException) -> None:
         """Roll the transaction back. After an error of the database itself, close the connection too."""
         if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not is_busy(error):
             self._close_connection()  # closing rolls back

@@ -4,12 +4,13 @@ The texts come from users, tools and models, so they may contain anything. Every
 markers of the block and special tokens of models are escaped. No text can leave the quotation.
 """
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...items import Tokenizer, estimate_text_tokens
+from .escaping import escape_line
 from .summary import ConversationSummary
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ _SHORTENED = " … [shortened]"
 _WISH_TOKENS = 200
 _WISH_SHARE = 4
 _LONGEST_TOKEN = 16  # characters, more than most tokens have
-# The markers of this block in any spelling, and special tokens such as <|im_start|>.
-_IMITATION = re.compile(r"<(?=\s*[/\\]?\s*remembered|\|)", re.IGNORECASE)
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and lone surrogates
 
 Section: TypeAlias = Literal["summary", "wishes", "memories"]
 _TITLES: dict[Section, str] = {"summary": _SUMMARY, "wishes": _WISHES, "memories": _MEMORIES}
@@ -49,6 +47,15 @@ class MemoryBlock:
     text: str
     """Empty if nothing fits."""
     memory_count: int
+    shown: "Shown" = field(default_factory=lambda: Shown())
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The places of the given memories and wishes that fit into a block."""
+
+    memories: frozenset[int] = frozenset()
+    wishes: frozenset[int] = frozenset()
 
 
 def render_memory(
@@ -56,17 +63,21 @@ def render_memory(
     memories: Iterable[str] = (),
     *,
     wishes: Iterable[str] = (),
+    now: datetime | None = None,
     token_budget: int = DEFAULT_TOKEN_BUDGET,
     tokenizer: Tokenizer | None = None,
 ) -> MemoryBlock:
-    """The block that `inject_memory` adds to instructions."""
+    """The block that `inject_memory` adds to instructions. With `now`, it says what time it is."""
     _check_budget(token_budget)
     text = summary.text if isinstance(summary, ConversationSummary) else summary
-    block = _Block(token_budget, tokenizer or estimate_text_tokens)
-    for section, entry in _entries(text, wishes, memories):
-        block.add(section, entry)
-    memory_count = sum(section != "summary" for section, _ in block.entries)
-    return MemoryBlock(block.text() if block.entries else "", memory_count)
+    block = _Block(token_budget, tokenizer or estimate_text_tokens, now)
+    shown: dict[Section, set[int]] = {"summary": set(), "wishes": set(), "memories": set()}
+    for section, place, entry in _entries(text, wishes, memories):
+        if block.add(section, entry):
+            shown[section].add(place)
+    memory_count = len(shown["wishes"]) + len(shown["memories"])
+    places = Shown(frozenset(shown["memories"]), frozenset(shown["wishes"]))
+    return MemoryBlock(block.text() if block.entries else "", memory_count, places)
 
 
 def inject_memory(
@@ -113,22 +124,25 @@ async def build_injected_instructions(
 class _Block:
     """Collects the quoted entries of the block within its budget."""
 
-    def __init__(self, budget: int, count: Tokenizer) -> None:
+    def __init__(self, budget: int, count: Tokenizer, now: datetime | None) -> None:
+        self._now = now
         self.entries: list[tuple[Section, str]] = []
         self._for_wishes = min(_WISH_TOKENS, budget // _WISH_SHARE)
         self._budget = budget
         self._most = (budget + 1) * _LONGEST_TOKEN  # characters
         self._count = count
 
-    def add(self, section: Section, text: str) -> None:
+    def add(self, section: Section, text: str) -> bool:
         """Add an entry if it fits. An entry that is longer than the whole budget is shortened to fit."""
         quoted = _quote(text[: self._most + 1], section)
         if section == "wishes" and not self._is_within_wishes(quoted):
-            return  # not shortened: half of a wish may say the contrary
+            return False  # not shortened: half of a wish may say the contrary
+        count = len(self.entries)
         if self._fits(self.entries, section, quoted):
             self.entries.append((section, quoted))
         elif section != "wishes" and not self._fits([], section, quoted):
             self._add_shortened(section, text[: self._most])
+        return len(self.entries) > count
 
     def _is_within_wishes(self, quoted: str) -> bool:
         """Whether a further wish fits into the budget of the wishes."""
@@ -139,7 +153,7 @@ class _Block:
 
     def text(self) -> str:
         """The block with its markers."""
-        return _render(self.entries)
+        return _render(self.entries, self._now)
 
     def _add_shortened(self, section: Section, text: str) -> None:
         low, high = 0, len(text)
@@ -153,14 +167,15 @@ class _Block:
 
     def _fits(self, entries: list[tuple[Section, str]], section: Section, quoted: str) -> bool:
         # A text over the maximum length cannot fit, so its tokens need not be counted.
-        return (
-            len(quoted) <= self._most and self._count(_render([*entries, (section, quoted)])) <= self._budget
-        )
+        if len(quoted) > self._most:
+            return False
+        return self._count(_render([*entries, (section, quoted)], self._now)) <= self._budget
 
 
-def _render(entries: list[tuple[Section, str]]) -> str:
+def _render(entries: list[tuple[Section, str]], now: datetime | None) -> str:
     has_wishes = any(section == "wishes" for section, _ in entries)
     lines = [BEGIN, _NOTICE_WITH_WISHES if has_wishes else _NOTICE]
+    lines += [f"Now it is {now:%A}, {now.day} {now:%B %Y}."] if now is not None else []
     for section, title in _TITLES.items():
         quoted = [text for kind, text in entries if kind == section]
         lines += [title, *quoted] if quoted else []
@@ -170,25 +185,25 @@ def _render(entries: list[tuple[Section, str]]) -> str:
 def _quote(text: str, section: Section) -> str:
     """The text with every line quoted, for all line endings, and with all markers escaped."""
     first, other = ("> ", "> ") if section == "summary" else ("> - ", ">   ")
-    lines = [_IMITATION.sub("‹", _UNFIT.sub(" ", line)) for line in text.splitlines()]
+    lines = [escape_line(line) for line in text.splitlines()]
     return "\n".join((other if number else first) + line for number, line in enumerate(lines))
 
 
 def _entries(
     summary: str | None, wishes: Iterable[str], memories: Iterable[str]
-) -> list[tuple[Section, str]]:
-    """The summary, the wishes and the memories that are not empty, each with its section."""
+) -> list[tuple[Section, int, str]]:
+    """The summary, the wishes and the memories that are not empty, each with its section and its place."""
     for name, texts in (("wishes", wishes), ("memories", memories)):
         if isinstance(texts, str | bytes):
             raise TypeError(f"{name} must be a list of strings, not one string")
-    given: list[tuple[Section, str, str]] = []
-    given += [("summary", "summary", summary)] if summary is not None else []
-    given += [("wishes", "each wish", wish) for wish in wishes]
-    given += [("memories", "each memory", memory) for memory in memories]
-    for _, name, text in given:
+    given: list[tuple[Section, int, str, str]] = []
+    given += [("summary", 0, "summary", summary)] if summary is not None else []
+    given += [("wishes", place, "each wish", wish) for place, wish in enumerate(wishes)]
+    given += [("memories", place, "each memory", memory) for place, memory in enumerate(memories)]
+    for _, _, name, text in given:
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a string, not {type(text).__name__}")
-    return [(section, text.strip()) for section, _, text in given if text.strip()]
+    return [(section, place, text.strip()) for section, place, _, text in given if text.strip()]
 
 
 def _check_budget(token_budget: object) -> None:

@@ -1,15 +1,13 @@
-"""The tables of summaries, and the ordered steps that create them in a SQLite file.
+"""The tables of summaries.
 
 `conversation_summaries` holds the summaries. A second table has the newest version of each conversation.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...sql.description import Column, Index, Table, create_in_sqlite, describe
-from ...sql.schema import Schema, Step
-from ...sql.scripts import Script
+from ...sql.description import Column, Index, Table
+from ...sql.schema import Schema
 
 SUMMARIES = "conversation_summaries"
 HEADS = "recollect_conversation_summaries_heads"
@@ -31,27 +29,15 @@ SUMMARIES_TABLE = Table(
     key=("id",),
     unique=(("conversation_id", "version"),),
     named=(Index("recollect_conversation_summaries_expiring", ("expires_at",)),),
-    key_in_column=True,
 )
 
 HEADS_TABLE = Table(
     HEADS,
     (Column("conversation_id", "identifier"), Column("version", "integer")),
     key=("conversation_id",),
-    key_in_column=True,
 )
 
 TABLES = (SUMMARIES_TABLE, HEADS_TABLE)
-
-
-def create_summaries() -> Script[None]:
-    """Create the table of summaries."""
-    yield from create_in_sqlite([SUMMARIES_TABLE])
-
-
-def create_heads() -> Script[None]:
-    """Create the table of newest versions."""
-    yield from create_in_sqlite([HEADS_TABLE])
 
 
 @dataclass(frozen=True)
@@ -63,14 +49,6 @@ class SummarySchema(Schema):
         """A database has one store of summaries."""
         return SUMMARIES
 
-    def steps(self) -> list[Step]:
-        """Create the summaries, then the newest versions."""
-        return [Step(step.__name__, step) for step in (create_summaries, create_heads)]
-
-    def columns(self) -> Mapping[str, Set[str]]:
-        """All columns: only Recollect creates these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
-
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        return describe(TABLES)
+    def described(self) -> Sequence[Table]:
+        """The summaries, and their newest versions."""
+        return TABLES

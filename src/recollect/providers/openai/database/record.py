@@ -25,7 +25,7 @@ Status = Literal["running", "done", "failed"]
 _TEXTS = ("agent", "model")
 _TIMES = ("started_at", "finished_at")
 _MAIN = "main"
-_POSITIONS = ("answer_index", "question_index", "begins_after")
+_POSITIONS = ("answer_index", "question_index")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,6 @@ class TurnRecord:
     """The index of the answer in the conversation."""
     question_index: int = 0
     """The index of the user's message in the conversation."""
-    begins_after: int | None = None
-    """The position of the last session item before those of the run; `None` before the run starts."""
 
     @property
     def branch(self) -> str:

@@ -1,14 +1,13 @@
 """The tables of the provider: the turns of chats, and the tables of their sessions."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ....memory.database.schema import MemorySchema
 from ....sessions.sql.tables import Tables
-from ....sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
-from ....sql.schema import Schema, Step
-from ....sql.scripts import Script
+from ....sql.description import Column, PartialIndex, Table, describe
+from ....sql.schema import Schema
 
 SESSIONS = "sdk_agent_sessions"
 MESSAGES = "sdk_agent_session_messages"
@@ -42,11 +41,6 @@ CHAT_TURNS = Table(
 )
 
 
-def create_turns() -> Script[None]:
-    """Create the table of turns."""
-    yield from create_in_sqlite([CHAT_TURNS])
-
-
 @dataclass(frozen=True)
 class ChatSchema(Schema):
     """The schema of the turns. Turns refer to conversations, so the schema of memory comes first."""
@@ -56,14 +50,10 @@ class ChatSchema(Schema):
         """The name under which its steps are recorded: a database has one."""
         return "chat"
 
-    def steps(self) -> Sequence[Step]:
-        """One step: the table of turns."""
-        return [Step("create_turns", create_turns)]
-
-    def columns(self) -> Mapping[str, Set[str]]:
-        """All columns, since no other program creates this table."""
-        return {CHAT_TURNS.name: set(CHAT_TURNS.column_names)}
+    def described(self) -> Sequence[Table]:
+        """One table."""
+        return (CHAT_TURNS,)
 
     def describe(self) -> Any:
         """The table as SQLAlchemy's `MetaData`. Conversations are part of another schema."""
-        return describe([CHAT_TURNS], parents=MemorySchema().describe())
+        return describe(self.described(), parents=MemorySchema().describe())

@@ -6,15 +6,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....memory.conversation import Message
-from ....memory.database.conversations import READ_MESSAGES, messages_from
+from ....memory.database.conversations import MESSAGE_COLUMNS, READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
 from ....memory.database.message_items import ItemLinks
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
 from ....memory.run import Days, Spent, SpentBy, spent_from, sum_of_tokens
 from ....sql.columns import json_from_column
 from ....sql.database import SQLStore
-from ....sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
-from ...errors import TurnLostError
+from ....sql.scripts import Engine, LongQuery, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 from .schema import MESSAGES as SESSION_ITEMS
@@ -25,16 +24,19 @@ _SELECT = f"SELECT {_COLUMNS} FROM {CHAT_TURNS.name}"
 _READ = f"{_SELECT} WHERE turn_id = ?1"
 _LIST = f"{_SELECT} WHERE conversation_id = ?1 ORDER BY started_at, turn_id"
 _RUNNING = f"{_SELECT} WHERE conversation_id = ?1 AND {RUNNING} ORDER BY started_at, turn_id"
+_OPEN = f"{_SELECT} WHERE turn_id = ?2 OR (conversation_id = ?1 AND {RUNNING})"
 _ANSWERS = (
     f"SELECT assistant_message_id FROM {CHAT_TURNS.name}"
     " WHERE conversation_id = ?1 AND assistant_message_id IN {each}"
 )
-_ANSWER = f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2"
 _COUNT_MESSAGES = (
     "SELECT count(*), count(CASE WHEN role = 'user' THEN 1 END)"
     f" FROM {MESSAGES.name} WHERE conversation_id = ?1"
 )
-_IS_RUNNING = f"SELECT 1 FROM {CHAT_TURNS.name} WHERE turn_id = ?1 AND {RUNNING}"
+_NEWEST_QUESTION = (
+    f"SELECT {MESSAGE_COLUMNS} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND role = 'user'"
+    " ORDER BY message_index DESC LIMIT 1"
+)
 _CHANGED = (
     *("agent", "status", "error_code", "model", "finished_at"),
     *("requests", "input_tokens", "output_tokens", "details"),
@@ -87,21 +89,9 @@ class ChatTurns(SQLStore):
 
     schema = ChatSchema()
 
-    async def begin(self, record: TurnRecord) -> bool:
-        """Record a turn that begins; `False` if a turn of its id exists that has not failed."""
-        return await self._write(partial(_begin, record))
-
     async def change(self, record: TurnRecord) -> bool:
         """Update a running turn; `False` if it has ended already."""
-        return await self._write(partial(_change, record, alone=True))
-
-    def change_script(self, record: TurnRecord) -> MakeScript[bool]:
-        """As `change`, as a step of a larger transaction."""
-        return partial(_change, record)
-
-    def require_running(self, turn_id: str) -> MakeScript[None]:
-        """A step of a transaction that raises a `TurnLostError` unless the turn is running."""
-        return partial(_require_running, turn_id)
+        return await self._write(partial(change_turn, record, alone=True))
 
     async def get(self, turn_id: str) -> TurnRecord | None:
         """The turn of this id, or `None`."""
@@ -116,21 +106,19 @@ class ChatTurns(SQLStore):
         """The turns of a conversation that are recorded as running."""
         return await self._fetch(_RUNNING, (conversation_id,), records_from)
 
+    async def find_open(self, conversation_id: str, turn_id: str) -> list[TurnRecord]:
+        """The turn of this id, if there is one, and the running turns of a conversation."""
+        return await self._fetch(_OPEN, (conversation_id, turn_id), records_from)
+
     async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
         """The cost of turns, by the day they began and by the model or the agent of the conversation."""
         page = (tenant, *days.bounds, limit)
         day = dialect_of(self._database.dialect).day.format("turn.started_at")
         return await self._fetch(LongQuery(_SPENT.format(day=day, name=_SPENT_BY[by])), page, spent_from)
 
-    async def answer_index(self, record: TurnRecord) -> int | None:
-        """The index of the answer of a turn in its conversation; `None` if there is no answer."""
-        key = (record.conversation_id, record.assistant_message_id)
-        found = await self._fetch(_ANSWER, key, list[Row])
-        return int(found[0][0]) if found else None
-
     async def answers_among(self, conversation_id: str, messages: Sequence[Message]) -> frozenset[str]:
         """The ids of those messages that are answers of turns; the runs have stored them in the session."""
-        ids = [message.message_id for message in messages if message.role == "assistant"]
+        ids = [message.message_id for message in messages if message.role != "user"]
         if not ids:
             return frozenset()
         each = dialect_of(self._database.dialect).each.format("?2")
@@ -144,6 +132,11 @@ class ChatTurns(SQLStore):
         """The messages of a conversation from index `first` on."""
         key = (conversation_id, first, _LAST)
         return await self._fetch(READ_MESSAGES, key, messages_from)
+
+    async def newest_question(self, conversation_id: str) -> Message | None:
+        """The newest message of the user; `None` if there is none."""
+        found = await self._fetch(_NEWEST_QUESTION, (conversation_id,), messages_from)
+        return found[0] if found else None
 
     async def count_messages(self, conversation_id: str) -> tuple[int, int]:
         """The number of messages of a conversation, and how many of them are the user's."""
@@ -165,21 +158,18 @@ class ChatTurns(SQLStore):
         return await super()._prepared()
 
 
-def _begin(record: TurnRecord) -> Script[bool]:
+def begin_turn(record: TurnRecord) -> Script[bool]:
+    """Record a turn that begins; `False` if a turn of its id exists that has not failed."""
     columns = to_columns(record)
     values = [columns[name] for name in CHAT_TURNS.column_names]
-    return bool((yield Statement(_BEGIN, values, alone=True)))
+    return bool((yield Statement(_BEGIN, values)))
 
 
-def _change(record: TurnRecord, alone: bool = False) -> Script[bool]:
+def change_turn(record: TurnRecord, alone: bool = False) -> Script[bool]:
+    """Update a running turn; `False` if it has ended already."""
     columns = to_columns(record)
     values = (record.turn_id, *(columns[name] for name in _CHANGED))
     return bool((yield Statement(_CHANGE, values, alone=alone)))
-
-
-def _require_running(turn_id: str) -> Script[None]:
-    if not (yield Statement(_IS_RUNNING, (turn_id,))):
-        raise TurnLostError
 
 
 def _counts_from(rows: Sequence[Row]) -> tuple[int, int]:

@@ -54,7 +54,7 @@ async function readOnce(load, name, signal, setResult) {
 
 // Errors that a retry does not fix: a missing or weak key, or an object that does not exist.
 function isFinal(error) {
-  return [0, 401, 403, 404, 422].includes(error.status);
+  return [0, 401, 403, 404, 422, 501].includes(error.status);
 }
 
 // Cursor pagination: the first page reloads as above, more pages load on request.

@@ -39,6 +39,10 @@ export function Owner({ agent, user }) {
   return html`<span class="owner"><span class="avatar" aria-hidden="true">${[...visible(user)][0] ?? "?"}</span><span class="owner-names"><${Name} value=${user} most=${40} /> <span class="with">${t("owner.with")} <${Name} value=${agent} most=${40} /></span></span></span>`;
 }
 
+// The model that learned something; "offline" is the name of learning by rule.
+export const isOffline = (model) => model === "offline";
+export const learnerName = (model) => (isOffline(model) ? t("learned.by_rule") : (model ?? ""));
+
 export function Ago({ at }) {
   return at ? html`<time datetime=${at} title=${dateTime(at)}>${ago(at)}</time>` : null;
 }

@@ -4,7 +4,7 @@ import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
 import { Icon } from "../icons.js";
 import { useLive } from "../live.js";
-import { ActionButton, At, Chip, DangerButton, Day, Failure, Labels, Loading, Speaker, Text } from "../parts.js";
+import { ActionButton, At, Chip, DangerButton, Day, Failure, Labels, Loading, Speaker, Text, isOffline } from "../parts.js";
 import { link } from "../routes.js";
 import { announce } from "../store.js";
 
@@ -89,7 +89,7 @@ function Why({ path, id }) {
   const before = history.filter((entry) => entry.content_id !== id);
   return html`<div class="why">
     <h3>${t("why.because")}</h3>
-    ${why.edit && html`<p class="hint">${why.edit.edited_by ? t("why.edited_by", { by: why.edit.edited_by }) : t("why.edited")} <${At} at=${why.edit.edited_at} /></p>`}
+    ${why.edit && html`<p class="hint">${why.edit.edited_by && why.edit.edited_by !== "no key" ? t("why.edited_by", { by: why.edit.edited_by }) : t("why.edited")} <${At} at=${why.edit.edited_at} /></p>`}
     ${!why.edit && !why.evidence.length && html`<p class="hint">${t(why.origin ? "why.erased" : "why.person")}</p>`}
     ${why.evidence.map(
       (quote) => html`<figure class="quote" key=${quote.message_id}>
@@ -97,7 +97,7 @@ function Why({ path, id }) {
         <figcaption><${Speaker} of=${quote} />, <${At} at=${quote.created_at} /> · <a href=${link(["conversations", quote.conversation_id], { message: quote.message_id })}>${t("why.go")} →</a></figcaption>
       </figure>`,
     )}
-    ${why.origin && html`<p class="hint">${t("why.learned_by", { model: why.origin.model ?? "?" })} <${At} at=${why.origin.finished_at ?? why.entry.learned_at} /></p>`}
+    ${why.origin && html`<p class="hint">${isOffline(why.origin.model) ? t("why.learned_by_rule") : t("why.learned_by", { model: why.origin.model ?? "?" })} <${At} at=${why.origin.finished_at ?? why.entry.learned_at} /></p>`}
     <${Lifetime} entry=${why.entry} />
     <h3>${t("why.history")}</h3>
     ${!before.length && html`<p class="hint">${t("why.no_history")}</p>`}

@@ -3,7 +3,7 @@ import { html } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
 import { useLive, usePages } from "../live.js";
-import { ActionButton, Ago, At, Chip, Choice, Empty, Failure, Fold, Heading, Loading, MoreButton, Panel, Text } from "../parts.js";
+import { ActionButton, Ago, At, Chip, Choice, Empty, Failure, Fold, Heading, Loading, MoreButton, Name, Owner, Panel, Text, learnerName } from "../parts.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
 
@@ -39,7 +39,8 @@ function Coverage() {
   const { data, error, reload } = useLive((signal) => get("/v1/coverage", {}, signal), ["coverage"], EVERY);
   if (!data) return html`<${Failure} error=${error} retry=${reload} />`;
   const all = data.remembered + data.partial + data.pending + data.failed;
-  const part = (name) => html`<i class=${`cover-${name}`} style=${{ width: `${all ? (data[name] / all) * 100 : 0}%` }} />`;
+  if (!all) return html`<${Panel} title=${t("coverage.title")}><p class="hint">${t("coverage.none")}</p></${Panel}>`;
+  const part = (name) => html`<i class=${`cover-${name}`} style=${{ width: `${(data[name] / all) * 100}%` }} />`;
   return html`<${Panel} title=${t("coverage.title")}>
     <p class="figure-line"><strong>${number(data.share, { style: "percent", maximumFractionDigits: 1 })}</strong> ${t("coverage.share", { n: number(all) })}</p>
     <div class="cover" aria-hidden="true">${["remembered", "partial", "pending", "failed"].map(part)}</div>
@@ -58,11 +59,16 @@ function Run({ run, changed }) {
   return html`<li class="row run">
     <div class="run-head">
       <${RunStatus} status=${run.status} />
-      <a href=${link(["conversations", run.conversation_id])}>${run.first_index === run.last_index ? t("runs.message", { n: run.first_index + 1 }) : t("runs.messages", { from: run.first_index + 1, to: run.last_index + 1 })}</a>
-      <span class="row-meta"><span>${run.model ?? ""}</span>${tokens > 0 && html`<span>${count("tokens", tokens)}</span>`}<${Ago} at=${run.created_at} /></span>
+      <a class="row-title" href=${link(["conversations", run.conversation_id])}><${Name} value=${run.title || t("conversation.empty")} most=${120} /></a>
       <span class="spacer" />
+      ${run.status === "done" && html`<a class="run-result" href=${link(["memories", run.memory_id])}>${run.learned ? count("learned", run.learned) : t("learned.nothing")}</a>`}
       ${run.status === "failed" && html`<${ActionButton} class="primary small" act=${retry}>${t("runs.retry")}</${ActionButton}>`}
     </div>
+    <p class="row-meta">
+      <${Owner} agent=${run.agent_id} user=${run.user_id} />
+      <span>${run.first_index === run.last_index ? t("runs.message", { n: run.first_index + 1 }) : t("runs.messages", { from: run.first_index + 1, to: run.last_index + 1 })}</span>
+      <span>${learnerName(run.model)}</span>${tokens > 0 && html`<span>${count("tokens", tokens)}</span>`}<${Ago} at=${run.created_at} />
+    </p>
     ${run.error && html`<p class="run-error"><${Text} value=${run.error} most=${300} /></p>`}
     ${run.stages.length + run.failures.length > 0 && html`<${Fold} summary=${t("runs.details")}><${Details} run=${run} /></${Fold}>`}
   </li>`;
@@ -70,7 +76,7 @@ function Run({ run, changed }) {
 
 function Details({ run }) {
   return html`<ul class="stages">
-    ${run.stages.map((stage) => html`<li key=${stage.stage}><${Chip} kind="good">${t("status.done")}</${Chip}> <code>${stage.stage}</code> <span class="hint">${stage.model} · ${count("tokens", stage.prompt_tokens + stage.completion_tokens)} · <${At} at=${stage.finished_at} /></span></li>`)}
+    ${run.stages.map((stage) => html`<li key=${stage.stage}><${Chip} kind="good">${t("status.done")}</${Chip}> <code>${stage.stage}</code> <span class="hint">${learnerName(stage.model)} · ${count("tokens", stage.prompt_tokens + stage.completion_tokens)} · <${At} at=${stage.finished_at} /></span></li>`)}
     ${["dropped", "masked"].map((what) => Object.keys(run[what]).length > 0 && html`<li key=${what}><${Chip} kind="warn">${t(`guard.${what}`)}</${Chip}> <span class="hint">${Object.entries(run[what]).map(([name, n]) => `${number(n)} × ${name}`).join(", ")}</span></li>`)}
     ${run.failures.map(
       (failure) => html`<li key=${`${failure.attempt} ${failure.stage}`}><${Chip} kind="bad">${t("runs.attempt", { n: failure.attempt })}</${Chip}> <code>${failure.stage}</code> <span class="hint"><${At} at=${failure.failed_at} /></span>

@@ -13,7 +13,7 @@ const ROLES = ["user", "assistant", "tool"]; // system messages are not searched
 
 export function SearchPage({ query }) {
   const place = query.in === "said" ? "said" : "known";
-  const isAsked = Boolean(query.q && query.agent && query.user);
+  const isAsked = Boolean(query.q && query.user);
   return html`
     <div class="page-head"><${Heading} title=${t("nav.search")}>${t("nav.search")}</${Heading}><p class="lead">${t("search.lead")}</p></div>
     <${Question} key=${JSON.stringify(query)} query=${query} place=${place} />
@@ -33,7 +33,7 @@ function Question({ query, place }) {
   return html`<form class="filters" role="search" aria-label=${t("nav.search")} onSubmit=${send}>
     <${Field} label=${t("search.question")}><input type="search" required ...${field("q")} placeholder=${t("search.question.hint")} /></${Field}>
     <${Field} label=${t("filter.user")}><input required list="known-users" autocomplete="off" ...${field("user")} /></${Field}>
-    <${Field} label=${t("filter.agent")}><input required list="known-agents" autocomplete="off" ...${field("agent")} /></${Field}>
+    <${Field} label=${t("filter.agent")}><input list="known-agents" autocomplete="off" ...${field("agent")} placeholder=${t("search.agent.all")} /></${Field}>
     <datalist id="known-users">${known("user_id").map((name) => html`<option value=${name} />`)}</datalist>
     <datalist id="known-agents">${known("agent_id").map((name) => html`<option value=${name} />`)}</datalist>
     <div class="filter-buttons"><button type="submit" class="primary">${t("nav.search")}</button></div>
@@ -71,7 +71,7 @@ function readFilters({ tags, metadata, ...others }) {
 }
 
 function Found({ q, agent, user, place, kind, filters }) {
-  const body = { query: q, agent_id: agent, user_id: user, limit: 20, explain: true, ...filters, ...(kind && place === "known" && { content_type: kind }) };
+  const body = { query: q, ...(agent && { agent_id: agent }), user_id: user, limit: 20, explain: true, ...filters, ...(kind && place === "known" && { content_type: kind }) };
   const path = place === "known" ? "/v1/memories/search" : "/v1/conversations/search";
   const found = useLive((signal) => call("POST", path, { body, signal }), [path, body]);
   if (found.isLoading) return html`<${Loading} />`;

@@ -4,7 +4,7 @@ import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
 import { Formatted } from "../formatted.js";
 import { useLive } from "../live.js";
-import { Empty, Failure, Field, Loading } from "../parts.js";
+import { Empty, Failure, Field, Loading, Text } from "../parts.js";
 import { announce } from "../store.js";
 import { textOf } from "../text.js";
 import { Call } from "./call.js";
@@ -32,8 +32,17 @@ export function View({ id, sign, total }) {
     ${tried && settings.data && html`<p class="notice" role="status">${t("strategy.tried")} <button type="button" class="small" onClick=${() => tryOut(null)}>${t("strategy.own")}</button></p>`}
     <${Failure} error=${view.error} retry=${view.reload} />
     ${view.isLoading && html`<${Loading} />`}
-    ${view.data && html`<p class="hint" role="status">${seen(view.data, total)}</p><${Items} items=${view.data.items} />`}
+    ${view.data && html`<p class="hint" role="status">${seen(view.data, total)}</p><${Memories} block=${view.data.memories} /><${Items} items=${view.data.items} />`}
   `;
+}
+
+// The memories that the instructions of the agent get for the newest message.
+function Memories({ block }) {
+  if (!block) return html`<p class="hint">${t("view.no_memories")}</p>`;
+  return html`<section class="message from-system memories-seen" aria-label=${t("view.memories")}>
+    <div class="message-head"><span class="role">${t("view.memories")}</span></div>
+    <${Text} value=${block} most=${2000} />
+  </section>`;
 }
 
 // Even if no item is missing, some can be shortened.

@@ -1,0 +1,188 @@
+"""Standing instructions: how the user wants the assistant to behave from now on, not only this time."""
+
+import re
+from dataclasses import dataclass
+
+from .rules import Patterns
+
+_LONGEST = 160
+_CLAUSE = re.compile(r"(?:[^.;!?()]|(?<=\bDr)\.|(?<=\bMr)\.|(?<=\bMrs)\.|(?<=\bMs)\.|\.(?=\w))*")
+_REASON = re.compile(
+    r",? (?:because|otherwise|so that|cause)\b.*$"
+    r"|, (?!(?:not|never|even|especially|only|or|instead|with|in|unless|except|including|rather|and not"
+    r"|please)\b).*$"
+    r"| - .*$| — .*$| – .*$",
+    re.IGNORECASE,
+)
+_CALL_ME = re.compile(r"call me (?P<name>(?-i:[A-Z])[\w'-]{1,30})\s*(?:$|[.,!])", re.IGNORECASE)
+_NOT = re.compile(r"(?:don't|do not|never ever) (?:ever )?", re.IGNORECASE)
+_LEADING = re.compile(
+    r"(?:from now on|in (?:the )?future|going forward|as a rule|generally),? ", re.IGNORECASE
+)
+_FOR = re.compile(r"for (?P<what>[a-z ]{3,20}?),? use (?P<how>[^,]+)(?P<rest>,.*)?$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:,? (?:please|pls|plz|thanks|thank you|thx|ok|okay|haha|lol|though|btw))+[.! ]*$", re.IGNORECASE
+)
+_SELF = (
+    (r"\bI'm\b", "they are"),
+    (r"\bI've\b", "they have"),
+    (r"\bI am\b", "they are"),
+    (r"\bI was\b", "they were"),
+    (r"\bI\b", "they"),
+    (r"\bmyself\b", "themselves"),
+    (r"\bmine\b", "theirs"),
+    (r"\bmy\b", "their"),
+    (r"\b(?:me|us)\b", "them"),
+    (r"\bour\b", "their"),
+    (r"\bwe\b", "they"),
+    (r"\byou don't\b", "it doesn't"),
+    (r"\byou're\b", "it is"),
+    (r"\byou are\b", "it is"),
+    (r"\byour\b", "its"),
+    (r"\byourself\b", "itself"),
+)
+_YOU = re.compile(
+    r"\b(?P<before>when|if|that|unless|what|how|because|before|after|until|whenever|everything|anything)"
+    r" you (?P<verb>[a-z]+)",
+    re.IGNORECASE,
+)
+_UNCLEAR = re.compile(
+    r"(?!keep it|make it|say it|explain it)\w+ (?:it|that|this|them|him|her|those|these)\b", re.IGNORECASE
+)
+_MODAL = frozenset({"can", "could", "will", "would", "must", "should", "may", "might", "did", "had"})
+_PRONOUNS = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _SELF)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What the user wants, as it stands after "wants", and where its words end in the sentence."""
+
+    text: str
+    end: int
+
+
+def instruction_in(sentence: str, start: int, patterns: Patterns) -> Instruction | None:
+    """The standing instruction that begins at a place of a sentence; `None` if there is none."""
+    if patterns.language == "zh":
+        return _chinese(sentence, start, patterns)
+    clause = _CLAUSE.match(sentence, start)
+    said = clause.group()[:_LONGEST] if clause else ""
+    if len(said) <= 3 or not said[0].isalpha():
+        return None
+    polite = patterns.instructions["polite"].match(said)
+    words = said[polite.end() if polite else 0 :]
+    begins = said[: polite.end() if polite else 0]
+    told = (
+        _called(words)
+        or _stated(said, patterns)
+        or _for_something(said, patterns)
+        or _wish(words, patterns)
+        or _imperative(words, begins, patterns)
+    )
+    if told is None:
+        return None
+    text, used = told
+    end = sentence.find(used, start) + len(used)
+    return Instruction(text, max(end, start + 1))
+
+
+def _called(words: str) -> tuple[str, str] | None:
+    match = _CALL_ME.match(words)
+    return (f"to be called {match['name']}", match.group()) if match else None
+
+
+def _stated(clause: str, patterns: Patterns) -> tuple[str, str] | None:
+    """What the user wants in so many words, or under a condition."""
+    if match := patterns.instructions["wishes"].match(clause):
+        return _reworded(match["what"]), match.group()
+    if match := patterns.instructions["rather"].match(clause):
+        return f"the assistant not to {_reworded(match['what'])}", match.group()
+    if match := patterns.instructions["condition"].match(clause):
+        order, when = _reworded(match["order"]), _reworded(match["when"])
+        negated = _NOT.match(order)
+        order = f"not to {order[negated.end() :]}" if negated else f"to {order}"
+        return f"the assistant {order} {when}", match.group()
+    return None
+
+
+def _for_something(clause: str, patterns: Patterns) -> tuple[str, str] | None:
+    """An instruction for a kind of work, such as "for tests use pytest, never unittest"."""
+    match = _FOR.match(clause)
+    if match is None or patterns.instructions["once"].search(clause):
+        return None
+    rest = match["rest"] or ""
+    if rest and not re.match(r", (?:not|never)\b", rest):
+        rest = ""
+    used = clause[: match.end("how")] + rest
+    return f"the assistant to use {match['how'].strip()} for {match['what']}{rest.rstrip(' .!')}", used
+
+
+def _wish(words: str, patterns: Patterns) -> tuple[str, str] | None:
+    """ "No emojis, please"; also one of several in a list."""
+    match = patterns.instructions["no"].match(words)
+    if match is None or patterns.instructions["once"].search(match.group()):
+        return None
+    if not match["mark"] and not patterns.instructions["about_answers"].match(match["what"]):
+        return None
+    return _reworded(match["what"]), match.group()
+
+
+def _imperative(words: str, begins: str, patterns: Patterns) -> tuple[str, str] | None:
+    given = patterns.instructions
+    leading = _LEADING.match(words)
+    order = words[leading.end() :] if leading else words
+    polite = given["polite"].match(order)
+    order = order[polite.end() :] if polite else order
+    is_standing = bool(leading or given["standing"].search(words) or given["standing"].search(begins))
+    order = _without_reason(order)
+    match = given["order"].match(order)
+    if match is None or given["once"].search(order):
+        return None
+    how, rest = (match["how"] or "").lower().strip(), _TAIL.sub("", match["rest"]).rstrip(" .!,")
+    if how in ("don't", "do not", "don't ever", "do not ever"):
+        if not (given["dont"].match(rest) or is_standing) or _UNCLEAR.match(rest):
+            return None
+        return f"the assistant not to {_reworded(rest)}", order
+    if not (is_standing or how in ("always", "never") or given["style"].match(f"{how} {rest}".strip())):
+        return None
+    if len(rest.split()) < 2 or _UNCLEAR.match(rest):
+        return None
+    return f"the assistant to {how + ' ' if how else ''}{_reworded(rest)}", order
+
+
+def _without_reason(order: str) -> str:
+    """An order without the reason that follows it, or another sentence after a comma."""
+    reason = _REASON.search(order, 6)
+    return order[: reason.start()] if reason else order
+
+
+def _reworded(words: str) -> str:
+    """The words in the third person."""
+    for pattern, told in _PRONOUNS:
+        words = pattern.sub(told, words)
+    words = _YOU.sub(_it, words)
+    words = re.sub(r"\byou\b", "it", words)
+    words = _TAIL.sub("", words).strip(" ,.!")
+    is_name = words[:2].isalpha() and words[:2].isupper()
+    return words if is_name else words[:1].lower() + words[1:]
+
+
+def _it(match: re.Match[str]) -> str:
+    verb, subject = match["verb"], f"{match['before']} it"
+    if verb in _MODAL or verb.endswith(("ed", "s")):
+        return f"{subject} {verb}"
+    return f"{subject} {verb}es" if verb.endswith(("sh", "ch", "o")) else f"{subject} {verb}s"
+
+
+def _chinese(sentence: str, start: int, patterns: Patterns) -> Instruction | None:
+    clause = re.compile("[^。！!？?；;]*").match(sentence, start)
+    if clause is None:
+        return None
+    words = clause.group()
+    part = re.split("[，,]", words)[0]
+    match = patterns.instructions["pattern"].match(part)
+    if match is None or patterns.instructions["once"].search(part):
+        return None
+    return Instruction(
+        re.sub("[我咱]们?", "用户", match["what"].replace("请", "").rstrip("。！!，, ")), start + len(part)
+    )

@@ -1,0 +1,1 @@
+"""Backups that are made while others write."""

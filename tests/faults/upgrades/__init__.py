@@ -1,1 +1,0 @@
-"""Upgrades: databases of every released schema, migrations that are killed, backups while serving."""
