@@ -4,6 +4,7 @@ For each file F in the folder RECOLLECT_DISK, the folder RECOLLECT_DISK/stored h
 it: F's pages as of their last successful flush. The file F.dirty beside that has a byte for each page that was written
 since. It stands for the memory of the kernel, so it outlives the process. The file RECOLLECT_DISK/behaviour says what
 a flush does: "s" stores, "f" fails, and forgets which pages were dirty, as Linux does; "h" holds until that changes.
+A flush that is held makes the file RECOLLECT_DISK/behaviour.held.
 Changes of the length and deletions are stored at once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,6 +27,13 @@ static char behaviour(void) {
         close(file);
     }
     return found;
+}
+
+static void mark_held(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/behaviour.held", getenv("RECOLLECT_DISK"));
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    if (file >= 0) close(file);
 }
 
 /* The path of what is stored of a file, with an ending; 0 if the file is not in the folder. */
@@ -81,7 +89,10 @@ ssize_t write(int file, const void *bytes, size_t count) {
 static int flush(int file) {
     char stored_path[4096], marks_path[4096], page[PAGE], state;
     if (!stored_of(file, "", stored_path) || !stored_of(file, ".dirty", marks_path)) return 0;
-    while ((state = behaviour()) == 'h') usleep(2000);
+    while ((state = behaviour()) == 'h') {
+        mark_held();
+        usleep(2000);
+    }
     int marks = open(marks_path, O_RDWR | O_CREAT, 0600), stored = open(stored_path, O_RDWR | O_CREAT, 0600);
     struct stat now;
     fstat(file, &now);

@@ -31,6 +31,7 @@ class Disk:
         self.folder = folder
         self._stored = folder / "stored"
         self._stored.mkdir()
+        self._held = folder / "behaviour.held"
 
     def environment(self) -> dict[str, str]:
         """The environment variables of a process that uses the disk."""
@@ -38,9 +39,14 @@ class Disk:
 
     def flushes(self, behaviour: Behaviour) -> None:
         """Let flushes store, fail, or wait until this changes, from now on and in all processes."""
+        self._held.unlink(missing_ok=True)
         temporary = self.folder / "behaviour.new"
         temporary.write_text(behaviour[0])
         temporary.replace(self.folder / "behaviour")
+
+    def is_holding(self) -> bool:
+        """Whether a process waits in a flush: all that it writes before the flush is written."""
+        return self._held.exists()
 
     def cut_power(self, to: Path) -> None:
         """Copy to a folder what a power cut leaves now."""

@@ -40,7 +40,7 @@ def test_a_stored_value_that_cannot_be_used_is_not_blamed_on_the_caller(
         answer = client.get(f"/v1/conversations/{conversation_id}/view", headers={"X-Request-Id": "r-1"})
     assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
     assert answer.json()["request_id"] == answer.headers["X-Request-Id"] == "r-1"
-    (record,) = caplog.records
+    (record,) = [each for each in caplog.records if each.name == "recollect.server"]
     assert "InvalidValueError at " in record.__dict__["error"]
     assert SECRET not in answer.text + caplog.text + str(vars(record))
 

@@ -111,18 +111,13 @@ def items_after_power_cut(disk: Disk, folder: Path) -> list[str]:
     return asyncio.run(read())
 
 
-def is_log_longer(path: Path, than: int) -> bool:
-    return os.stat(f"{path}-wal").st_size > than
-
-
-def test_nobody_reads_a_write_before_it_is_durable(disk: Disk, path: Path, start: Start) -> None:
+def test_nobody_reads_a_write_before_it_is_durable(disk: Disk, start: Start) -> None:
     writer, reader = start(), start()
     assert writer.do("add", "durable") == "added durable"
     assert reader.do("read") == "read durable"
-    size = os.stat(f"{path}-wal").st_size
     disk.flushes("hold")
     writer.send("add", "late")
-    while not is_log_longer(path, size):
+    while not disk.is_holding():
         assert reader.do("read") == "read durable"
     assert reader.do("read") == "read durable", "it is in the log, and not on the disk"
     disk.flushes("store")
@@ -155,15 +150,13 @@ def test_failed_flush_is_repaired_by_the_next_process(disk: Disk, tmp_path: Path
 
 
 def test_process_that_only_reads_makes_the_log_durable_first(
-    disk: Disk, path: Path, tmp_path: Path, start: Start
+    disk: Disk, tmp_path: Path, start: Start
 ) -> None:
     first = start()
     assert first.do("add", "before") == "added before"
-    size = os.stat(f"{path}-wal").st_size
     disk.flushes("hold")
     first.send("add", "unflushed")
-    while not is_log_longer(path, size):
-        pass
+    assert wait_until(disk.is_holding)
     first.kill()
     disk.flushes("store")
     assert items_after_power_cut(disk, tmp_path / "before") == ["before"]
