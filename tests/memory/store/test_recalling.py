@@ -266,6 +266,21 @@ def test_a_message_whose_entry_was_superseded_is_left_out_unless_the_past_is_ask
     assert [(line.id, line.reason) for line in past] == [("gone", "earlier"), ("other", "relevant")]
 
 
+def test_the_reply_to_a_message_whose_entry_was_superseded_is_left_out_with_it() -> None:
+    hits = [turn("gone"), turn("echo", hours=1), turn("answer", hours=1), turn("later", hours=2)]
+    for place, conversation in ((1, "c1"), (2, "c2"), (3, "c1")):
+        message = replace(hits[place].message, role="assistant")
+        hits[place] = replace(hits[place], message=message, conversation_id=conversation)
+    assert ids(block(turns=hits, outdated={("c1", "gone")}).lines) == ["answer", "later"]
+    past = {line.id: line.reason for line in block(FORMER, turns=hits, outdated={("c1", "gone")}).lines}
+    assert past == {"gone": "earlier", "echo": "earlier", "answer": "relevant", "later": "relevant"}
+
+
+def test_a_doubtful_entry_says_that_it_may_no_longer_hold() -> None:
+    (line,) = block(entries=[entry("Leeds", 0.9, said_at=NOON, confidence=0.1)]).lines
+    assert (line.reason, line.text) == ("doubtful", "7 May 2026: The user sees Leeds. (may no longer hold)")
+
+
 def test_an_entry_that_held_earlier_says_until_when() -> None:
     hit = entry("Leeds", 0.9, said_at=NOON, valid_from="2024-03", retired_at=LATER)
     (line,) = block(FORMER, entries=[hit]).lines

@@ -109,11 +109,12 @@ def build_block(
     is_past = asks_past(query)
     size = max(_SHORTEST_QUOTE, budget // _SHARE_OF_LINE)
     quoting = _Quoting(query, size, tokenizer or estimate_text_tokens)
-    left_out = frozenset() if is_past else frozenset(found.outdated)
+    outdated = _outdated_in(found)
+    left_out = frozenset() if is_past else outdated
     least = max(_LEAST_CHANCE, _LEAST_SHARE * _best_chance(found))
     facts = _fact_lines(found.entries, now, 0.0 if asks_all(query) else least)
     quotes = [
-        quoting.line(hit, is_earlier=_key_of(hit) in found.outdated)
+        quoting.line(hit, is_earlier=_key_of(hit) in outdated)
         for hit in found.turns
         if hit.score >= least and _key_of(hit) not in left_out and _says_something(hit.message)
     ]
@@ -193,6 +194,7 @@ def _fact_line(hit: MemoryHit, now: datetime) -> Line:
     elif state_of(entry, now) == "doubtful":
         reason = "doubtful"
     text = f"{format_date(_said(entry))}: {gist_of(entry.text)}{_period(entry)}"
+    text += " (may no longer hold)" if reason == "doubtful" else ""
     line = Line("fact", entry.content_id, text, _said(entry), hit.score, reason, None, _evidence_of(entry))
     return _mark_earlier(line) if reason == "earlier" else line
 
@@ -224,6 +226,21 @@ def _evidence_of(entry: Entry) -> tuple[MessageKey, ...]:
 
 def _key_of(hit: TurnHit) -> MessageKey:
     return hit.conversation_id, hit.message.message_id
+
+
+def _outdated_in(found: Found) -> frozenset[MessageKey]:
+    """The messages that no longer hold: those whose entries were superseded, and the replies to them."""
+    places = {
+        (hit.conversation_id, hit.message.message_index)
+        for hit in found.turns
+        if _key_of(hit) in found.outdated
+    }
+    replies = {
+        _key_of(hit)
+        for hit in found.turns
+        if hit.message.role == "assistant" and (hit.conversation_id, hit.message.message_index - 1) in places
+    }
+    return frozenset((*found.outdated, *replies))
 
 
 @dataclass(frozen=True)
