@@ -29,6 +29,7 @@ from recollect import (
 )
 from recollect.sessions.encryption import EncryptedSession
 from recollect.sessions.events import ConversationEvent, EventLog
+from recollect.sessions.events.log import _delete
 from recollect.strategies.session import StrategySession
 from recollect.strategies.values import Summarize, Trim
 from recollect.testing.contract import in_event_loop, message
@@ -361,6 +362,15 @@ async def test_projecting_appending_and_deleting_at_once(shared: Somewhere) -> N
     assert counted == Counter(map(fingerprint, turns(1, 30))), "each once"
     for log in logs:
         await log.aclose()
+
+
+def test_deleting_a_log_without_a_head_touches_no_events() -> None:
+    """Nothing locks them: a writer may add the head and its first events in between, and both must stay."""
+    script = _delete("s")
+    next(script)
+    with pytest.raises(StopIteration) as done:
+        script.send([])
+    assert done.value.value == 0
 
 
 @in_event_loop

@@ -237,8 +237,13 @@ def _apply(conversation_id: str, change: _Change) -> Script[int | None]:
 
 
 def _delete(conversation_id: str) -> Script[int]:
-    """Delete the head first: a concurrent writer waits for its row, and then starts a new log."""
-    yield Statement(queries.DELETE_HEAD, (conversation_id,))
+    """Delete the head first: a concurrent writer waits for its row, and then starts a new log.
+
+    Without a head there are no events, and no row that a concurrent writer would wait for. Events that it
+    adds in the meantime have a head that stays, so they stay, too.
+    """
+    if not (yield Statement(queries.DELETE_HEAD, (conversation_id,))):
+        return 0
     rows = yield Statement(queries.DELETE_EVENTS, (conversation_id,))
     return len(rows)
 

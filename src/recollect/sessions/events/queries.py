@@ -36,7 +36,7 @@ CHANGE_HEAD = (
     f"UPDATE {HEADS} SET stamp = ?2, next_sequence = next_sequence + ?3, tail = ?4"
     " WHERE conversation_id = ?1 AND stamp = ?5 RETURNING next_sequence"
 )
-DELETE_HEAD = f"DELETE FROM {HEADS} WHERE conversation_id = ?1"
+DELETE_HEAD = f"DELETE FROM {HEADS} WHERE conversation_id = ?1 RETURNING 1"
 DELETE_EVENTS = f"DELETE FROM {EVENTS} WHERE conversation_id = ?1 RETURNING 1"
 COUNT_EVENTS = f"SELECT count(*) FROM {EVENTS} WHERE conversation_id = ?1"
 READ_EVENTS = (
