@@ -131,7 +131,8 @@ def test_the_public_surface_is_this_list() -> None:
         RepairReport RetryingSession Rewritable RunLockTimeoutError SQLiteSession
         SchemaMismatchError Session SessionABC SessionClosedError SessionInfo
         SessionInputCallback SessionManager SessionMetadata SessionPage SessionSettings
-        StorageError TransientError chain_callbacks compress_history drop_sensitive
+        StatementRefusedError StorageError TransactionConflictError TransientError
+        chain_callbacks compress_history drop_sensitive
         estimate_tokens export_session find_orphans fingerprint import_sdk_sessions
         import_session is_user_message items_to_messages limit_history mask_sensitive
         newest_whole pair_calls repair reset_session run_lock split_turns summarize_head text_of

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from .errors import ScanLimitError as ScanLimitError
     from .errors import SchemaMismatchError as SchemaMismatchError
     from .errors import SessionClosedError as SessionClosedError
+    from .errors import StatementRefusedError as StatementRefusedError
     from .errors import StorageError as StorageError
     from .errors import SummaryFailedError as SummaryFailedError
+    from .errors import TransactionConflictError as TransactionConflictError
     from .errors import TransientError as TransientError
     from .errors import UnreachableError as UnreachableError
     from .errors import UnusableAnswerError as UnusableAnswerError
@@ -209,8 +211,10 @@ _PUBLIC = {
         "ScanLimitError",
         "SchemaMismatchError",
         "SessionClosedError",
+        "StatementRefusedError",
         "StorageError",
         "SummaryFailedError",
+        "TransactionConflictError",
         "TransientError",
         "WrongKeyError",
     ),

@@ -28,10 +28,12 @@ RecollectError
     ├── AccessDeniedError      the server rejected the user or the password
     ├── ReadOnlyError          the database cannot be written to
     ├── DiskFullError          no space left for the write
+    ├── StatementRefusedError  the database refused a statement: nothing was written, a retry does not help
     ├── PartialBatchError      OpenAI Conversations stored part of a batch; the error says how much
     ├── ConnectionLostError    during a call, whose outcome is unknown (also ConnectionError)
     └── TransientError         nothing was written; the same call may succeed later
         ├── DatabaseBusyError  the database was locked longer than the busy timeout
+        ├── TransactionConflictError   the transaction conflicted with another one
         └── UnreachableError   no connection could be made (also ConnectionError)
 
 An invalid argument raises `InvalidValueError` (a ValueError) or `InvalidTypeError` (a TypeError). These two
@@ -246,6 +248,13 @@ class ConnectionLostError(StorageError, ConnectionError):
     """
 
 
+class StatementRefusedError(StorageError):
+    """The database refused a statement: the data breaks a rule of the tables, or the database is damaged.
+
+    Nothing was written, and the same call would be refused again.
+    """
+
+
 class PartialBatchError(StorageError):
     """A batch of more than 20 items was stored in part. The error of the API is the cause."""
 
@@ -265,6 +274,10 @@ class TransientError(StorageError):
 
 class DatabaseBusyError(TransientError):
     """The database stayed locked for longer than the busy timeout. Nothing was written."""
+
+
+class TransactionConflictError(TransientError):
+    """The transaction was rolled back because of a conflict with another one. Nothing was written."""
 
 
 class UnreachableError(TransientError, ConnectionError):

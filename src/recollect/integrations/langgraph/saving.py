@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -11,7 +12,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoin
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from ...errors import InvalidValueError, StorageError
+from ...errors import InvalidValueError, StatementRefusedError
 from ...sql.columns import check_id
 from ...text_checks import check_text
 from . import ranges as ranges_
@@ -96,10 +97,8 @@ class Saver:
         if known is not None and self.tables.is_postgresql and _is_small(new, known):
             try:
                 stored = await self.tables.write(partial(put_quickly, new, known.basis, known.ends))
-            except StorageError as error:
-                if type(error) is not StorageError:
-                    raise
-                stored = None  # refused: another process has added items
+            except StatementRefusedError:
+                stored = None  # another process has added items
             if stored is not None:
                 return stored
         return await self.tables.write(partial(put_checkpoint, new))
@@ -119,11 +118,8 @@ class Saver:
         encoded = await _run(is_large, partial(_encode_writes, self.serde, writes, *task))
         known = self.known.get(*place)
         if known is not None:
-            try:
+            with suppress(StatementRefusedError):  # if the thread was deleted, and its row with it
                 return await self.tables.write(partial(put_writes_of, known.basis.thread, place, encoded))
-            except StorageError as error:
-                if type(error) is not StorageError:
-                    raise  # else it was refused: the thread was deleted, and its row with it
         await self.tables.write(partial(put_writes, place, encoded))
         return None
 

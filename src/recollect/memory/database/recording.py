@@ -65,7 +65,7 @@ def add_at_once(
 ) -> Script[str | None]:
     """Add a conversation, its runs, and its memory if it is new, in one statement; returns its memory.
 
-    `None` if nothing was added: `add` finds out why. Raises a plain `StorageError` if another
+    `None` if nothing was added: `add` finds out why. Raises `StatementRefusedError` if another
     transaction changes the memory at the same time.
     """
     tenant, conversation_id = memory.tenant, conversation.conversation_id

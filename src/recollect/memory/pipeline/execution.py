@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from ...cancellation import finish_despite_cancellation
-from ...errors import ExtractionError, StorageError
+from ...errors import ExtractionError, StatementRefusedError, StorageError
 from ...sql.columns import StoredTime
 from ...sql.scripts import MakeScript, Script, Statement, combine, run_all
 from ..database import conversations, entries, memories, runs
@@ -63,16 +63,15 @@ _MOST_KNOWN = 300  # entries of a memory that are all given to an extractor
 async def retry_until_available(task: Task, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Call the database, again and again while it is unavailable: giving up would repeat a model call.
 
-    A plain `StorageError` means that the database refused the data. It is raised at once, since a retry would
-    be refused too.
+    `StatementRefusedError` is raised at once, since a retry would be refused, too.
     """
     pause = _FIRST_PAUSE
     while True:
         try:
             return await finish_despite_cancellation(call())
+        except StatementRefusedError:
+            raise
         except StorageError as error:
-            if type(error) is StorageError:
-                raise
             _log.warning("database unavailable: run %s (%s)", task.run.run_id, type(error).__name__)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)

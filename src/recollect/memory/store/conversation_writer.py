@@ -7,12 +7,13 @@ of conversations and messages are the idempotency keys.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from ...errors import ConflictError, InvalidValueError, StorageError
+from ...errors import ConflictError, InvalidValueError, StatementRefusedError
 from ...sql.columns import check_id
 from ...sql.scripts import MakeScript, Script, Statement
 from ..conversation import (
@@ -103,12 +104,9 @@ class ConversationWriter:
         if self._database.recording.adds_at_once(conversation):
             memory, spans = _memory_row(self._tenant, conversation, at), spans_of(conversation.messages)
             add = partial(recording.add_at_once, self._database.recording, memory, conversation, spans, at)
-            try:
+            with suppress(StatementRefusedError):  # another transaction changes the memory at once
                 if (memory_id := await self._database.write(add)) is not None:
                     return memory_id, True
-            except StorageError as error:
-                if type(error) is not StorageError:
-                    raise  # else it was refused: another transaction changes the memory at the same time
         return await self._database.write(partial(_record, self._database, self._tenant, conversation, at))
 
     async def open_conversation(

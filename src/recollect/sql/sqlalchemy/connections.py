@@ -20,7 +20,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, Pool, PoolProxiedConnection, 
 from sqlalchemy.util import greenlet_spawn
 
 from ...cancellation import finish_despite_cancellation
-from ...errors import ConnectionLostError, StorageError
+from ...errors import ConnectionLostError, StatementRefusedError
 from ...event_loops import PerLoop
 from ..schema import Schema
 from ..scripts import Row
@@ -139,9 +139,7 @@ class Connections:
 
         try:
             await finish_despite_cancellation(attempt())
-        except StorageError as error:
-            if type(error) is not StorageError:
-                raise
+        except StatementRefusedError:
             # Another process, which does not know our lock, may have created the same tables: try once more.
             await finish_despite_cancellation(attempt())
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...cancellation import finish_despite_cancellation
-from ...errors import ConnectionLostError, TransientError
+from ...errors import ConnectionLostError, TransactionConflictError
 from ..garbage import pause_garbage_collection
 from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
@@ -62,10 +62,7 @@ class SQLAlchemyEngine:
         for attempt in range(1, _TRIES):
             try:
                 return await self._write(connections, make_script())
-            except TransientError as error:
-                if type(error) is not TransientError:
-                    raise
-                # Rolled back because of a conflict: let the other transaction finish first.
+            except TransactionConflictError:  # let the other transaction finish first
                 await asyncio.sleep(random.uniform(0, 0.01 * attempt))
         return await self._write(connections, make_script())
 

@@ -16,8 +16,9 @@ from ...errors import (
     NotADatabaseError,
     ReadOnlyError,
     SchemaMismatchError,
+    StatementRefusedError,
     StorageError,
-    TransientError,
+    TransactionConflictError,
     UnreachableError,
 )
 from ..sqlite.connection import explain as explain_sqlite
@@ -39,10 +40,10 @@ _READ_ONLY = (ReadOnlyError, "the database is read-only")
 _DISK_FULL = (DiskFullError, "the server's disk is full; nothing was written")
 _NO_CONNECTION_LEFT = (DatabaseBusyError, "the server accepts no more connections")
 _LOCK_TIMEOUT = (DatabaseBusyError, "another transaction held a lock for too long; nothing was written")
-_CONFLICT = (TransientError, "the transaction was rolled back because of a conflict with another")
+_CONFLICT = (TransactionConflictError, "the transaction was rolled back because of a conflict with another")
 _STARTING = (UnreachableError, "the server is starting up or shutting down")
 _NOT_PREPARED = (
-    StorageError,
+    StatementRefusedError,
     "prepared statements are lost between here and the server; turn them off: behind PgBouncer, pass"
     ' engine_kwargs={"connect_args": {"statement_cache_size": 0}} for asyncpg',
 )
@@ -89,7 +90,7 @@ _BY_NUMBER: dict[int, Meaning] = {
     1203: _NO_CONNECTION_LEFT,
     1205: _LOCK_TIMEOUT,
     1213: _CONFLICT,
-    1406: (StorageError, "an id is longer than its column"),
+    1406: (StatementRefusedError, "an id is longer than its column"),
 }
 
 _CLIENT_NUMBERS = range(2000, 3000)  # errors of the client library, not of the server
@@ -166,16 +167,18 @@ def _meaning(error: BaseException) -> Meaning:
     number = error.args[0] if error.args else None
     if isinstance(number, int):
         of_client = number in _CLIENT_NUMBERS
-        return _BY_NUMBER.get(number) or (_LOST if of_client else (StorageError, f"{name} ({number})"))
+        return _BY_NUMBER.get(number) or (
+            _LOST if of_client else (StatementRefusedError, f"{name} ({number})")
+        )
     state = _state_of(error)
     if state == _UNFIT_PARAMETER and (found := _by_words(str(error), _ASYNCPG_WORDS)):
         return found
     if state is not None:
         found = next((_BY_STATE[state[:n]] for n in (5, 3, 2) if state[:n] in _BY_STATE), None)
-        return found or (StorageError, f"{name} ({state})")
+        return found or (StatementRefusedError, f"{name} ({state})")
     # Without an error of the server it is the connection: whether the server has committed is unknown.
     of_connection = any(kind.__name__ in _CONNECTION_ERRORS for kind in type(error).__mro__)
-    return _LOST if of_connection else (StorageError, name)
+    return _LOST if of_connection else (StatementRefusedError, name)
 
 
 def _state_of(error: BaseException) -> str | None:

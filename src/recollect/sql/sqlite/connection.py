@@ -17,6 +17,7 @@ from ...errors import (
     DiskFullError,
     NotADatabaseError,
     ReadOnlyError,
+    StatementRefusedError,
     StorageError,
 )
 from ...private_files import create_private
@@ -209,7 +210,7 @@ def explain(error: BaseException, path: str) -> BaseException:
     if isinstance(error, OSError):
         explained: StorageError = NotADatabaseError(f"cannot open {path}: {error.strerror or error}")
     elif isinstance(error, MemoryError | UnicodeDecodeError):
-        explained = StorageError(f"{path}: {_DAMAGED}")
+        explained = StatementRefusedError(f"{path}: {_DAMAGED}")
     elif not isinstance(error, sqlite3.Error):
         return error
     else:
@@ -245,4 +246,4 @@ def _explain_code(code: int, message: str, path: str) -> StorageError:
         case sqlite3.SQLITE_NOTADB:
             return NotADatabaseError(f"{path} is not a SQLite database")
         case _:
-            return StorageError(f"{path}: {message}")
+            return StatementRefusedError(f"{path}: {message}")
