@@ -2,8 +2,9 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
+from copy import deepcopy
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,10 +19,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from recollect import ConflictError
 from recollect.integrations.langgraph import Checkpointer
-from recollect.integrations.langgraph.known import know, resolve, reuse_known, store_all
+from recollect.integrations.langgraph.known import KnownList, digest_of, resolve, reuse_known, store_all
 from recollect.integrations.langgraph.ranges import Range, from_bytes, of_positions, positions, to_bytes
 from recollect.integrations.langgraph.tables import CheckpointTables
-from recollect.integrations.langgraph.values import print_item
 from recollect.testing.contract import in_event_loop
 
 from .graphs import config_of
@@ -103,11 +103,10 @@ async def test_an_item_that_was_changed_in_place_is_stored_anew(url: str, thread
     async with Checkpointer(url, create_tables=True) as checkpointer:
         messages = [AIMessage("old", id=f"a{n}", additional_kwargs={"n": n}) for n in range(50)]
         before = await put(checkpointer, config_of(thread_id), messages)
-        messages[3].content = "new"  # seen by its content, since no task returned anything
-        messages[49].additional_kwargs["n"] = -1  # seen by its bytes, since it is among the newest
+        messages[3].content = "new"
+        messages[49].additional_kwargs["n"] = -1
         between = await put(checkpointer, before, [*messages, *talk(1)], step=1)
-        messages[5].additional_kwargs["n"] = -5  # seen, since a task returned it
-        await checkpointer.aput_writes(between, [("messages", [messages[5]])], "task", "path")
+        messages[5].additional_kwargs["n"] = -5
         await put(checkpointer, between, [*messages, *talk(1)], step=2)
         old, new = (
             await messages_at(checkpointer, before),
@@ -196,6 +195,10 @@ async def test_encrypted_values_are_stored_once_too(shared_url: str, thread_id: 
 # --- what is decided in pure functions ---
 
 
+def digests_of(items: Sequence[object]) -> list[int]:
+    return [digest_of(JsonPlusSerializer(), item) for item in items]
+
+
 @given(st.lists(st.integers(0, 60)))
 def test_ranges_hold_any_sequence_of_positions(places: list[int]) -> None:
     ranges = of_positions(places)
@@ -209,24 +212,47 @@ def test_a_list_is_found_again_whatever_happens_to_it(versions: list[list[int]])
     """Items that stay, move, vanish and return: each version is read as it was stored."""
     objects = {number: {"n": number} for number in range(41)}
     log: list[Any] = []
-    print_ = partial(print_item, JsonPlusSerializer())
-    known = know([], (), print_)
+    known = KnownList([], ())
     for version in versions:
         items = [objects[number] for number in version]
-        reuse = reuse_known(known, items, print_) if known.items else store_all(items)
+        digests = digests_of(items)
+        reuse = reuse_known(known, digests)
         ranges = resolve(reuse, len(log))
         after = items[sum(end - start for start, end in reuse.prefix) :]
         log += [item for item, at in zip(after, reuse.rest, strict=True) if at is None]
         assert [log[position] for position in positions(ranges)] == items
-        known = know(items, ranges, print_)
+        known = KnownList(digests, ranges)
 
 
 def test_a_list_in_too_many_pieces_is_stored_anew() -> None:
-    print_ = partial(print_item, JsonPlusSerializer())
-    items = [{"n": number} for number in range(400)]
-    known = know(items, (Range(0, 400),), print_)
-    reuse = reuse_known(known, items[::2], print_)
-    assert reuse == store_all(items[::2])
+    digests = digests_of([{"n": number} for number in range(400)])
+    reuse = reuse_known(KnownList(digests, (Range(0, 400),)), digests[::2])
+    assert reuse == store_all(digests[::2])
+
+
+class Labels(dict[str, int]):
+    """A mapping that may have fields beside its contents."""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (AIMessage("a", id="1"), HumanMessage("a", id="1")),
+        (AIMessage("a", id="1"), AIMessage("a", id="2")),
+        (
+            AIMessage("a", at=datetime(2026, 1, 1, tzinfo=UTC)),
+            AIMessage("a", at=datetime(2026, 1, 2, tzinfo=UTC)),
+        ),
+        ({"a": 1}, {"a": True}),
+        (1, 1.0),
+        ((1,), [1]),
+        (Labels(a=1), Labels(a=2)),
+        ("a", b"a"),
+    ],
+)
+def test_items_that_differ_have_different_digests(one: object, other: object) -> None:
+    assert len(set(digests_of([one, other]))) == 2
+    assert digests_of([one, other]) == digests_of([deepcopy(one), deepcopy(other)])
 
 
 @in_event_loop
@@ -325,7 +351,7 @@ async def test_what_another_process_did_meanwhile_is_noticed(shared_url: str, th
     ],
 )
 @in_event_loop
-async def test_a_newest_message_that_was_changed_in_place_is_stored_anew(change: Any) -> None:
+async def test_a_message_that_was_changed_in_place_is_stored_anew(change: Any) -> None:
     async with Checkpointer(":memory:") as checkpointer:
         messages = talk(3)
         messages[-1].additional_kwargs["nested"] = [1]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from histories import histories, odd_items, quick
 from recollect import fingerprint
 from recollect.sessions.events import project_new_session_items
-from recollect.sessions.events.projection import Logged, Place, compare
+from recollect.sessions.events.projection import ItemPosition as Position
+from recollect.sessions.events.projection import Logged, compare
 from recollect.testing.contract import message, texts
 
 Item = dict[str, Any]
@@ -60,10 +61,10 @@ def test_nothing_is_new_in_a_history_that_lost_items_or_their_order(items: list[
 
 # --- events and places ---
 
-places = st.builds(Place, st.none() | st.integers(1, 12), st.sampled_from("abc"))
+places = st.builds(Position, st.none() | st.integers(1, 12), st.sampled_from("abc"))
 
 
-def unique(found: list[Place]) -> list[Place]:
+def unique(found: list[Position]) -> list[Position]:
     """In a session, a position is held once, and later items have higher ones."""
     by_position = {place.position: place for place in found if place.position is not None}
     return [by_position[position] for position in sorted(by_position)]
@@ -71,7 +72,7 @@ def unique(found: list[Place]) -> list[Place]:
 
 @quick
 @given(st.lists(places, max_size=8), st.lists(places, max_size=8))
-def test_each_item_is_an_event_or_new(stored: list[Place], found: list[Place]) -> None:
+def test_each_item_is_an_event_or_new(stored: list[Position], found: list[Position]) -> None:
     logged, session = [Logged(number, place) for number, place in enumerate(stored)], unique(found)
     new, moved = compare(logged, session)
     assert new == sorted(set(new))
@@ -89,13 +90,19 @@ def test_each_item_is_an_event_or_new(stored: list[Place], found: list[Place]) -
 
 
 def test_an_item_that_stands_where_it_stood_is_the_same() -> None:
-    logged = [Logged(0, Place(5, "yes"))]
-    assert compare(logged, [Place(5, "yes"), Place(9, "yes")]) == ([1], {})
-    assert compare(logged, [Place(8, "yes"), Place(9, "yes")]) == ([1], {0: 8}), "it was written anew"
-    assert compare(logged, [Place(5, "no")]) == ([0], {}), "another item has its position"
+    logged = [Logged(0, Position(5, "yes"))]
+    assert compare(logged, [Position(5, "yes"), Position(9, "yes")]) == ([1], {})
+    assert compare(logged, [Position(8, "yes"), Position(9, "yes")]) == ([1], {0: 8}), "it was written anew"
+    assert compare(logged, [Position(5, "no")]) == ([0], {}), "another item has its position"
 
 
 def test_the_earlier_event_is_the_earlier_item() -> None:
-    logged = [Logged(0, Place(1, "yes")), Logged(1, Place(2, "yes")), Logged(2, Place(None, "no"))]
-    assert compare(logged, [Place(5, "yes"), Place(6, "yes")]) == ([], {0: 5, 1: 6})
-    assert compare(logged, [Place(None, "yes"), Place(None, "no")]) == ([], {}), "there are no positions"
+    logged = [
+        Logged(0, Position(1, "yes")),
+        Logged(1, Position(2, "yes")),
+        Logged(2, Position(None, "no")),
+    ]
+    assert compare(logged, [Position(5, "yes"), Position(6, "yes")]) == ([], {0: 5, 1: 6})
+    assert compare(logged, [Position(None, "yes"), Position(None, "no")]) == ([], {}), (
+        "there are no positions"
+    )

@@ -27,7 +27,7 @@ from ..blocking import run_blocking
 from .delta import read_history
 from .known import KnownCheckpoints
 from .loading import Loader
-from .place import Place, check_thread_id, checkpoint_id_of, configurable_of, place_of, user_of
+from .place import CheckpointPlace, check_thread_id, checkpoint_id_of, configurable_of, place_of, user_of
 from .pruning import copy_thread, delete_runs, delete_threads, keep_newest
 from .reading import Search
 from .recording import MESSAGES, ThreadRecorder
@@ -95,7 +95,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
         return place.config(checkpoint["id"])
 
     async def _learn(
-        self, config: RunnableConfig, place: Place, checkpoint: Checkpoint, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        place: CheckpointPlace,
+        checkpoint: Checkpoint,
+        new_versions: ChannelVersions,
     ) -> None:
         """Record the messages of the graph itself. Subgraphs have their own, which nobody reads."""
         if self._recorder is None or place.namespace != "" or MESSAGES not in new_versions:
@@ -277,6 +281,6 @@ def _search(config: RunnableConfig | None, before: RunnableConfig | None) -> Sea
     earlier = checkpoint_id_of(before) if before else None
     if config is None:
         return Search(before=earlier)
-    place: Place = place_of(config)
+    place: CheckpointPlace = place_of(config)
     namespace = None if configurable_of(config).get("checkpoint_ns") is None else place.namespace
     return Search(place.thread_id, namespace, place.checkpoint_id, earlier)

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
 
 from .known import Basis
 from .loading import Loader
-from .place import Place, key_of_version
+from .place import CheckpointPlace, key_of_version
 from .reading import Found, Version, assemble, decode_writes, found_from
 from .values import EMPTY, decode
 
@@ -36,7 +36,7 @@ class _Ancestor(NamedTuple):
 
 
 async def read_history(
-    loader: Loader, place: Place, channels: Sequence[str]
+    loader: Loader, place: CheckpointPlace, channels: Sequence[str]
 ) -> Mapping[str, DeltaChannelHistory]:
     """The history of each channel. A checkpoint that does not exist has an empty one."""
     writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}

@@ -12,8 +12,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ...errors import TransientError
 from ...sql.garbage import pause_garbage_collection
-from .known import KnownCheckpoint, KnownCheckpoints, know
-from .place import Place
+from .known import KnownCheckpoint, KnownCheckpoints, KnownList, digest_of
+from .place import CheckpointPlace
 from .reading import (
     FIND_NEWEST,
     FIND_ONE,
@@ -37,7 +37,7 @@ from .reading import (
     writes_query,
 )
 from .tables import CheckpointTables
-from .values import Encoded, as_item_list, decode, print_item
+from .values import Encoded, as_item_list, decode
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Loader:
         self.serde = serde
         self._known = known
 
-    async def read(self, place: Place) -> CheckpointTuple | None:
+    async def read(self, place: CheckpointPlace) -> CheckpointTuple | None:
         """The checkpoint at a place, or the newest one there. Its lists are remembered."""
         for _ in range(_TRIES):
             found = await self.find(place)
@@ -65,7 +65,7 @@ class Loader:
                 return await self._run(_size(parts), partial(self._remember, found, checkpoint, parts))
         raise TransientError("checkpoints of the thread are being removed; try again")
 
-    async def find(self, place: Place) -> Found | None:
+    async def find(self, place: CheckpointPlace) -> Found | None:
         """The row of a checkpoint, or of the newest one."""
         if place.checkpoint_id is None:
             rows = await self.tables.fetch(FIND_NEWEST, place[:2], found_from)
@@ -137,12 +137,12 @@ class Loader:
     def _remember(self, found: Found, checkpoint: dict[str, Any], parts: Parts) -> CheckpointTuple:
         made = self._assemble(found, checkpoint, parts)
         values = made.checkpoint.checkpoint["channel_values"]
-        print_ = partial(print_item, self.serde)
         lists = {}
         for channel, ranges in made.ranges.items():
             listed = as_item_list(values[channel])
             if listed is not None:
-                lists[channel] = know(listed.items, ranges, print_)
+                digests = [digest_of(self.serde, item) for item in listed.items]
+                lists[channel] = KnownList(digests, ranges)
         place = found.place
         known = KnownCheckpoint(place.checkpoint_id or "", found.basis, lists)
         self._known.put(place.thread_id, place.namespace, known)

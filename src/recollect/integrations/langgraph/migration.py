@@ -14,7 +14,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from ...errors import ConflictError
 from .checkpointer import Checkpointer
-from .place import Place, place_of
+from .place import CheckpointPlace, place_of
 
 
 class CopyReport(NamedTuple):
@@ -33,7 +33,7 @@ async def copy_threads(
     `ConflictError` if one differs from the source.
     """
     copied, places = 0, await _find_places(source, thread_ids)
-    versions: dict[Place, Mapping[str, Any]] = {}
+    versions: dict[CheckpointPlace, Mapping[str, Any]] = {}
     for place in places:
         found = await source.aget_tuple(place.config())
         if found is None:  # deleted meanwhile
@@ -44,7 +44,9 @@ async def copy_threads(
     return CopyReport(len(places), copied)
 
 
-async def _find_places(source: BaseCheckpointSaver[Any], thread_ids: Collection[str] | None) -> list[Place]:
+async def _find_places(
+    source: BaseCheckpointSaver[Any], thread_ids: Collection[str] | None
+) -> list[CheckpointPlace]:
     """All checkpoints, each after its parent: ids ascend with time."""
     wanted: list[RunnableConfig | None] = [None]
     if thread_ids is not None:
@@ -54,7 +56,7 @@ async def _find_places(source: BaseCheckpointSaver[Any], thread_ids: Collection[
 
 
 async def _copy(
-    target: Checkpointer, place: Place, found: CheckpointTuple, before: Mapping[str, Any]
+    target: Checkpointer, place: CheckpointPlace, found: CheckpointTuple, before: Mapping[str, Any]
 ) -> bool:
     """Copy a checkpoint, unless it is there. Its values are new if their versions are not the parent's."""
     is_new = await target.aget_tuple(place.config()) is None
@@ -70,7 +72,7 @@ async def _copy(
     return is_new
 
 
-async def _copy_writes(target: Checkpointer, place: Place, found: CheckpointTuple) -> None:
+async def _copy_writes(target: Checkpointer, place: CheckpointPlace, found: CheckpointTuple) -> None:
     """Copy pending writes. Their order is kept by numbers in place of the paths of tasks."""
     by_task = groupby(found.pending_writes or (), key=lambda write: write[0])
     for number, (task_id, writes) in enumerate(by_task):
@@ -78,7 +80,7 @@ async def _copy_writes(target: Checkpointer, place: Place, found: CheckpointTupl
         await target.aput_writes(place.config(), values, task_id, f"{number:08}")
 
 
-def _check(place: Place, found: CheckpointTuple, copied: CheckpointTuple | None) -> None:
+def _check(place: CheckpointPlace, found: CheckpointTuple, copied: CheckpointTuple | None) -> None:
     same = copied is not None and (
         _has_values(found.checkpoint["channel_values"], copied.checkpoint["channel_values"])
         and copied.checkpoint["channel_versions"] == found.checkpoint["channel_versions"]

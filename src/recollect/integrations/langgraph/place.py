@@ -12,7 +12,7 @@ from ...text_checks import check_text
 _LONGEST = 1000  # characters of an id or a namespace: both are in an index, whose rows have a limit
 
 
-class Place(NamedTuple):
+class CheckpointPlace(NamedTuple):
     """A thread and a namespace, and the id of a checkpoint if one is named."""
 
     thread_id: str
@@ -30,12 +30,12 @@ class Place(NamedTuple):
         }
 
 
-def place_of(config: RunnableConfig) -> Place:
+def place_of(config: RunnableConfig) -> CheckpointPlace:
     """The place that a config names. Raises `InvalidValueError` if it names no thread."""
     named = configurable_of(config)
     if named.get("thread_id") is None:
         raise InvalidValueError("config['configurable'] must have a 'thread_id'")
-    return Place(
+    return CheckpointPlace(
         check_thread_id(named["thread_id"]),
         check_namespace(named.get("checkpoint_ns") or ""),
         checkpoint_id_of(config),

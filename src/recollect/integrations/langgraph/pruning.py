@@ -15,7 +15,7 @@ from ...sql.columns import text_from_column, text_to_column
 from ...sql.description import Table
 from ...sql.scripts import Script, Statement
 from . import ranges as ranges_
-from .place import Place
+from .place import CheckpointPlace
 from .ranges import Ranges, from_bytes
 from .reading import Version, versions_of
 from .schema import CHECKPOINTS, ITEMS, VALUES, WRITES
@@ -202,7 +202,7 @@ def copy_thread(source_id: str, target_id: str) -> Script[None]:
     if existing:
         raise ConflictError(f"thread {target_id!r} exists already: copy to a new id, or delete it first")
     for thread, namespace, user_id in sorted(sources, key=lambda row: row[0]):
-        basis = yield from touch(Place(target_id, namespace), user_id)
+        basis = yield from touch(CheckpointPlace(target_id, namespace), user_id)
         for table in (CHECKPOINTS, VALUES, ITEMS, WRITES):
             columns = ", ".join(table.column_names[1:])
             yield Statement(

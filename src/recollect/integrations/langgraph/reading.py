@@ -18,7 +18,7 @@ from ...sql.columns import text_from_column, text_to_column
 from ...sql.scripts import Row
 from . import ranges as ranges_
 from .known import Basis
-from .place import Place, key_of_version
+from .place import CheckpointPlace, key_of_version
 from .ranges import Ranges, from_bytes
 from .values import EMPTY, LIST, SNAPSHOT, Encoded, decode, decode_items, from_item_list
 
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     """The row of a checkpoint, with the parts that say what else belongs to it."""
 
     basis: Basis
-    place: Place
+    place: CheckpointPlace
     parent_id: str | None
     checkpoint: Encoded
     metadata: Encoded
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 def found_from(rows: list[Row]) -> list[Found]:
     """Convert the rows of a query for checkpoints."""
     return [
-        Found(Basis(*row[:2]), Place(*row[2:5]), row[5], Encoded(*row[6:8]), Encoded(*row[8:10]))
+        Found(Basis(*row[:2]), CheckpointPlace(*row[2:5]), row[5], Encoded(*row[6:8]), Encoded(*row[8:10]))
         for row in rows
     ]
 

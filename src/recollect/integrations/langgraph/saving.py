@@ -10,18 +10,17 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from ...errors import InvalidValueError, StatementRefusedError
 from ...sql.columns import check_id
 from ...text_checks import check_text
 from . import ranges as ranges_
-from .known import Basis, KnownCheckpoint, KnownCheckpoints, Reuse, know, know_longer, store_all
-from .place import Place, key_of_version, place_of, user_of
-from .quick import MOST_ITEMS, put_quickly
+from .known import Basis, Digest, KnownCheckpoint, KnownCheckpoints, KnownList, Reuse, digest_of, store_all
+from .one_statement import MOST_ITEMS, put_in_one_statement
+from .place import CheckpointPlace, key_of_version, place_of, user_of
 from .sources import Source, find_known, find_stored, read_stored
 from .tables import CheckpointTables
-from .values import Encoded, ItemList, as_item_list, encode, is_heavy, print_item
+from .values import Encoded, ItemList, as_item_list, encode, is_heavy
 from .writing import (
     NewCheckpoint,
     NewList,
@@ -40,20 +39,22 @@ Lists: TypeAlias = Mapping[str, ItemList]
 Reuses: TypeAlias = Mapping[str, Reuse]
 
 _FEW_ITEMS = 64  # encoding more would block the event loop for some milliseconds
-_LONG_LIST = 20_000  # comparing more items would do the same
+_LONG_LIST = 5000  # making digests of more items would do the same
 _HEAVY = 2000  # parts of a value, as `is_heavy` counts them
 
 
 class _Request(NamedTuple):
     """A checkpoint to store."""
 
-    place: Place
-    parent: Place
+    place: CheckpointPlace
+    parent: CheckpointPlace
     user_id: str | None
     checkpoint: Checkpoint
     metadata: Mapping[str, Any]
     versions: ChannelVersions
     lists: Lists
+    digests: Mapping[str, Sequence[Digest]]
+    """The digests of the items of these lists."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Saver:
         Items that are stored already are found by what this process remembers; else by what is stored. If
         these are removed meanwhile, all items are stored anew.
         """
-        request = _request(config, checkpoint, metadata, new_versions)
+        request = await self._request(config, checkpoint, metadata, new_versions)
         for find in (self._find_known, self._find_stored, _find_none):
             found = await find(request)
             if found is None:
@@ -87,8 +88,22 @@ class Saver:
                 stored = await self._store(request, new)
             except PositionsLostError:
                 continue
-            return self._remember(request, reuses, stored, new)
+            return self._remember(request, stored)
         raise AssertionError("a checkpoint that reuses no items cannot lose any")
+
+    async def _request(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        versions: ChannelVersions,
+    ) -> _Request:
+        parent = place_of(config)
+        place = parent._replace(checkpoint_id=check_id("checkpoint['id']", checkpoint["id"]))
+        lists = _lists_of(checkpoint, versions)
+        is_long = any(len(each.items) > _LONG_LIST for each in lists.values())
+        digests = await _run(is_long, partial(_digests_of, self.serde, lists))
+        return _Request(place, parent, user_of(config), checkpoint, metadata, versions, lists, digests)
 
     async def _store(self, request: _Request, new: NewCheckpoint) -> Stored:
         """Store a checkpoint: on PostgreSQL by one statement, if enough is known of the thread."""
@@ -96,7 +111,7 @@ class Saver:
         known = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
         if known is not None and self.tables.is_postgresql and _is_small(new, known):
             try:
-                stored = await self.tables.write(partial(put_quickly, new, known.basis, known.ends))
+                stored = await self.tables.write(partial(put_in_one_statement, new, known.basis, known.ends))
             except StatementRefusedError:
                 stored = None  # another process has added items
             if stored is not None:
@@ -112,7 +127,6 @@ class Saver:
             raise InvalidValueError("config['configurable'] must have a 'checkpoint_id' to store writes")
         if not writes:
             return None
-        self.known.note_returned(place, [value for _, value in writes])
         task = check_id("task_id", task_id), check_text("task_path", task_path)
         is_large = is_heavy([value for _, value in writes], _HEAVY)
         encoded = await _run(is_large, partial(_encode_writes, self.serde, writes, *task))
@@ -128,11 +142,7 @@ class Saver:
         known = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
         if known is None:
             return None
-        is_long = any(len(each.items) > _LONG_LIST for each in request.lists.values())
-        returned = self.known.returned(parent)
-        find = partial(find_known, known.lists, request.lists, partial(print_item, self.serde), returned)
-        reuses = await _run(is_long, find)
-        return None if reuses is None else (known.basis, reuses)
+        return known.basis, find_known(known.lists, request.digests)
 
     async def _find_stored(self, request: _Request) -> tuple[Basis, Reuses] | None:
         if not request.lists or request.parent.checkpoint_id is None:
@@ -150,23 +160,14 @@ class Saver:
         )
         return await _run(is_large, partial(_encode_checkpoint, self.serde, request, basis, reuses))
 
-    def _remember(self, request: _Request, reuses: Reuses, stored: Stored, new: NewCheckpoint) -> None:
+    def _remember(self, request: _Request, stored: Stored) -> None:
         place, parent = request.place, request.parent
         last = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
         is_same = last is not None and last.basis == stored.basis
         before = last.lists if last is not None and is_same else {}
         ends = {**(last.ends if last is not None and is_same else {}), **stored.ends}
-        prints = {
-            each.channel: each.new for each in new.lists if not isinstance(self.serde, EncryptedSerializer)
-        }
-        print_ = partial(print_item, self.serde)
         lists = {name: each for name, each in before.items() if name not in request.versions}
-        for channel, each in request.lists.items():
-            ranges, old = stored.ranges[channel], before.get(channel)
-            if old is not None and reuses[channel].prefix == old.ranges:
-                lists[channel] = know_longer(old, each.items, ranges, print_, prints.get(channel, ()))
-            else:
-                lists[channel] = know(each.items, ranges, print_)
+        lists |= {name: KnownList(each, stored.ranges[name]) for name, each in request.digests.items()}
         known = KnownCheckpoint(place.checkpoint_id or "", stored.basis, lists, ends)
         self.known.put(place.thread_id, place.namespace, known)
 
@@ -183,19 +184,18 @@ async def _find_none(request: _Request) -> tuple[None, Reuses]:
     return None, {channel: store_all(each.items) for channel, each in request.lists.items()}
 
 
-def _request(
-    config: RunnableConfig, checkpoint: Checkpoint, metadata: Mapping[str, Any], versions: ChannelVersions
-) -> _Request:
-    parent = place_of(config)
-    place = parent._replace(checkpoint_id=check_id("checkpoint['id']", checkpoint["id"]))
+def _lists_of(checkpoint: Checkpoint, versions: ChannelVersions) -> dict[str, ItemList]:
+    """The lists that have a new version, copied: the state may change while its values are encoded."""
     values = checkpoint["channel_values"]
-    # The state of the graph may change while its values are encoded: a list is copied.
-    lists = {
+    return {
         channel: ItemList(found.kind, list(found.items))
         for channel in versions
         if (found := as_item_list(values.get(channel))) is not None
     }
-    return _Request(place, parent, user_of(config), checkpoint, metadata, versions, lists)
+
+
+def _digests_of(serde: SerializerProtocol, lists: Lists) -> dict[str, list[Digest]]:
+    return {channel: [digest_of(serde, item) for item in each.items] for channel, each in lists.items()}
 
 
 def _encode_checkpoint(

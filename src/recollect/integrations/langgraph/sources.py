@@ -1,20 +1,16 @@
 """Where the items of a new list may be stored already: in the lists of the checkpoint before it."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from .known import Basis, KnownCheckpoints, KnownList, Print, Reuse, reuse_known, reuse_stored, store_all
+from .known import Basis, Digest, KnownCheckpoints, KnownList, Reuse, reuse_known, reuse_stored, store_all
 from .loading import Loader
-from .place import Place
+from .place import CheckpointPlace
 from .reading import versions_of
 from .tables import CheckpointTables
 from .values import Encoded, ItemList, decode, print_item, print_stored
-
-_REBUILT = 3
-"""If more items than these look new without being added, their objects were made anew: bytes can tell."""
-_SHORT = 64  # items of a list whose bytes are compared as soon as one looks new
 
 
 class Source(NamedTuple):
@@ -24,24 +20,12 @@ class Source(NamedTuple):
     positions: Mapping[str, Mapping[Encoded, int]]
 
 
-def find_known(
-    known: Mapping[str, KnownList],
-    lists: Mapping[str, ItemList],
-    print_: Print,
-    returned: frozenset[int] | None,
-) -> dict[str, Reuse] | None:
-    """Find the items of lists by their identity. `None` if their objects were made anew."""
-    found: dict[str, Reuse] = {}
-    for channel, (_, items) in lists.items():
-        before = known.get(channel)
-        if before is None:
-            found[channel] = store_all(items)
-            continue
-        found[channel] = reuse_known(before, items, print_, returned)
-        added = max(0, len(items) - len(before.items))
-        if found[channel].new_count - added > (_REBUILT if len(items) > _SHORT else 0):
-            return None
-    return found
+def find_known(known: Mapping[str, KnownList], digests: Mapping[str, Sequence[Digest]]) -> dict[str, Reuse]:
+    """Find the items of lists by their digests."""
+    return {
+        channel: reuse_known(known[channel], each) if channel in known else store_all(each)
+        for channel, each in digests.items()
+    }
 
 
 def find_stored(source: Source, lists: Mapping[str, ItemList], serde: SerializerProtocol) -> dict[str, Reuse]:
@@ -53,7 +37,7 @@ def find_stored(source: Source, lists: Mapping[str, ItemList], serde: Serializer
 
 
 async def read_stored(
-    tables: CheckpointTables, serde: SerializerProtocol, place: Place, channels: Set[str]
+    tables: CheckpointTables, serde: SerializerProtocol, place: CheckpointPlace, channels: Set[str]
 ) -> Source | None:
     """Read the stored items of some lists of a checkpoint. `None` if the checkpoint does not exist."""
     loader = Loader(tables, serde, KnownCheckpoints())

@@ -18,7 +18,7 @@ from . import ranges as ranges_
 from .branches import Branch, Node, find_branches
 from .known import KnownCheckpoints
 from .loading import Loader
-from .place import Place, check_thread_id
+from .place import CheckpointPlace, check_thread_id
 from .ranges import Ranges, from_bytes
 from .reading import (
     Found,
@@ -122,7 +122,7 @@ class ThreadViewer:
         user = next((user for _, user in owners if user is not None), None)
         return ThreadOutline(thread_id, user, namespace, [name for name, _ in owners], find_branches(nodes))
 
-    async def steps(self, place: Place, checkpoint_ids: Sequence[str]) -> list[Step]:
+    async def steps(self, place: CheckpointPlace, checkpoint_ids: Sequence[str]) -> list[Step]:
         """Some steps of a thread, in the given order. Those that were removed meanwhile are left out."""
         rows = await self._read(place, checkpoint_ids)
         parents = {row.parent_id for row in rows.values() if row.parent_id} - rows.keys()
@@ -160,7 +160,7 @@ class ThreadViewer:
         }
         return self._describe(difference, added, pending)
 
-    async def _read(self, place: Place, checkpoint_ids: Sequence[str]) -> dict[str, Found]:
+    async def _read(self, place: CheckpointPlace, checkpoint_ids: Sequence[str]) -> dict[str, Found]:
         if not checkpoint_ids:
             return {}
         numbers = ", ".join(f"?{number + 3}" for number in range(len(checkpoint_ids)))

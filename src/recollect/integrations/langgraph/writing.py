@@ -11,7 +11,7 @@ from ...sql.columns import text_to_column, time_to_column
 from ...sql.description import Table
 from ...sql.scripts import Script, Statement, run_all
 from .known import Basis, Reuse, resolve
-from .place import Place
+from .place import CheckpointPlace
 from .ranges import Ranges, to_bytes
 from .schema import CHECKPOINTS, ITEMS, VALUES, WRITES
 from .values import Encoded
@@ -54,7 +54,7 @@ class NewValue(NamedTuple):
 class NewCheckpoint:
     """A checkpoint to store, with the values that are new in it."""
 
-    place: Place
+    place: CheckpointPlace
     parent_id: str | None
     user_id: str | None
     run_id: str | None
@@ -114,7 +114,7 @@ def place_lists(new: NewCheckpoint, thread: int, ends: Mapping[str, int]) -> Pla
     return PlacedRows(items, columns, ranges, after)
 
 
-def touch(place: Place, user_id: str | None = None) -> Script[Basis]:
+def touch(place: CheckpointPlace, user_id: str | None = None) -> Script[Basis]:
     """Find or create the row of a thread, and lock it."""
     now = time_to_column(datetime.now(UTC))
     rows = yield Statement(_TOUCH, (place.thread_id, place.namespace, user_id, now))
@@ -157,14 +157,14 @@ class NewWrite(NamedTuple):
     value: Encoded
 
 
-def put_writes(place: Place, writes: Sequence[NewWrite]) -> Script[None]:
+def put_writes(place: CheckpointPlace, writes: Sequence[NewWrite]) -> Script[None]:
     """Store pending writes. A write that was stored before stays, except on special channels."""
     found = yield Statement(_FIND, place[:2])
     thread = found[0][0] if found else (yield from touch(place)).thread
     yield from run_all(_write_statements(thread, place, writes))
 
 
-def put_writes_of(thread: int, place: Place, writes: Sequence[NewWrite]) -> Script[None]:
+def put_writes_of(thread: int, place: CheckpointPlace, writes: Sequence[NewWrite]) -> Script[None]:
     """Store pending writes in a thread whose row is known. The database refuses them if it was deleted."""
     statements = list(_write_statements(thread, place, writes))
     if len(statements) == 1:
@@ -173,7 +173,7 @@ def put_writes_of(thread: int, place: Place, writes: Sequence[NewWrite]) -> Scri
         yield from run_all(statements)
 
 
-def _write_statements(thread: int, place: Place, writes: Sequence[NewWrite]) -> Iterator[Statement]:
+def _write_statements(thread: int, place: CheckpointPlace, writes: Sequence[NewWrite]) -> Iterator[Statement]:
     rows = {
         write.number: (
             *(thread, place.checkpoint_id, write.task_id, write.number),

@@ -15,7 +15,7 @@ from ...errors import ConflictError
 from ...items import Item, encode_items, role_of
 from ...memory.conversation import Message
 from ...memory.database.message_items import ItemLinks
-from ...sessions.advanced.scripts import Place
+from ...sessions.advanced.scripts import BranchEnd
 from ...sessions.advanced.transaction import SessionTransaction
 from ...sessions.advanced.usage import RunProgress
 from ...sessions.events.event import ConversationEvent, Origin, events_of
@@ -71,7 +71,7 @@ class Beginning:
         self,
         steps: SessionTransaction,
         question: Message,
-        place: Place,
+        place: BranchEnd,
         head: EventHead,
         data: dict[str, Any],
     ) -> Script[EventHead]:
@@ -175,7 +175,7 @@ def _cost_and_events(
     steps: SessionTransaction,
     begun: Begun,
     trace: RunTrace,
-    place: Place,
+    place: BranchEnd,
     positions: Sequence[int | None],
 ) -> Script[list[Statement]]:
     """The changes that add the cost and the events of a run."""

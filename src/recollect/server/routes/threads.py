@@ -131,13 +131,15 @@ async def list_steps(
     """The steps of a branch, the newest first: the messages that each added, and what else it changed."""
     limit = check_page_size(service, query.limit)
     viewer, outline = await _find(caller, service, query)
-    from ...integrations.langgraph.place import Place  # after `_find`, which says if the extra is missing
+    from ...integrations.langgraph.place import (
+        CheckpointPlace,  # after `_find`, which says if the extra is missing
+    )
 
     branch = next((each for each in outline.branches if _is_wanted(each, query.branch)), None)
     ids = require_found(branch, "branch").steps
     end = len(ids) if query.cursor is None else min(read_cursor("steps", query.cursor, int)[0], len(ids))
     start = max(0, end - limit)
-    steps = await viewer.steps(Place(query.thread_id, query.namespace), ids[start:end][::-1])
+    steps = await viewer.steps(CheckpointPlace(query.thread_id, query.namespace), ids[start:end][::-1])
     positions = {name: number for number, name in enumerate(ids, 1)}
     found = [{"position": positions[step.checkpoint_id], **asdict(step)} for step in steps]
     for each in found:

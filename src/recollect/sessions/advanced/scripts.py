@@ -18,7 +18,7 @@ from .usage import RunProgress, TurnUsage
 MAIN = "main"
 
 
-class Place(NamedTuple):
+class BranchEnd(NamedTuple):
     """Where a session stands: its current branch, and the end of that."""
 
     branch: str
@@ -46,13 +46,13 @@ class BranchScripts(SQLSession):
         place = yield from self._place()
         return self.session_id, place.branch
 
-    def _place(self) -> Script[Place]:
+    def _place(self) -> Script[BranchEnd]:
         rows = yield Statement(self._branch_queries.place, (self.session_id,))
         if not rows[0][1]:
-            return Place(*rows[0])
+            return BranchEnd(*rows[0])
         yield from self._adopt()
         rows = yield Statement(self._branch_queries.place, (self.session_id,))
-        return Place(*rows[0])
+        return BranchEnd(*rows[0])
 
     def _append(self, encoded: list[str]) -> Script[None]:
         yield from self._lock(make=True)
@@ -68,11 +68,11 @@ class BranchScripts(SQLSession):
             ids += [row[0] for row in (yield statement)]
         return sorted(ids)
 
-    def _add_structure(self, place: Place, rows: Iterable[tuple[int, bytes | str]]) -> Script[None]:
+    def _add_structure(self, place: BranchEnd, rows: Iterable[tuple[int, bytes | str]]) -> Script[None]:
         """Append items to a branch."""
         yield from run_all(self._structure(place, rows))
 
-    def _structure(self, place: Place, rows: Iterable[tuple[int, bytes | str]]) -> list[Statement]:
+    def _structure(self, place: BranchEnd, rows: Iterable[tuple[int, bytes | str]]) -> list[Statement]:
         """The statement that appends items to a branch; none if there are no items."""
         structure, turn = [], place.last_turn
         for sequence, (row_id, stored) in enumerate(rows, start=place.last_sequence + 1):
@@ -98,7 +98,7 @@ class BranchScripts(SQLSession):
             rows = sorted([*rows, *shown], key=lambda row: row[0])
             yield Statement(self._branch_queries.hide_items_after, (self.session_id, MAIN, 0))
         last = yield Statement(self._branch_queries.last, (self.session_id, MAIN))
-        place = Place(MAIN, False, *last[0]) if last else Place(MAIN, False, 0, 0, 0)
+        place = BranchEnd(MAIN, False, *last[0]) if last else BranchEnd(MAIN, False, 0, 0, 0)
         yield from self._add_structure(place, [(row[0], row[1]) for row in rows])
 
     def _remove_newest(self) -> Script[Row | None]:
@@ -156,7 +156,9 @@ class BranchScripts(SQLSession):
         for (branch,) in (yield Statement(self._branch_queries.shown_branches, (self.session_id,))):
             rows = yield Statement(self._reads.all, (self.session_id, branch))
             yield Statement(self._branch_queries.hide_items_after, (self.session_id, branch, 0))
-            yield from self._add_structure(Place(branch, False, 0, 0, 0), [(row[0], row[1]) for row in rows])
+            yield from self._add_structure(
+                BranchEnd(branch, False, 0, 0, 0), [(row[0], row[1]) for row in rows]
+            )
 
     # --- usage ---
 
@@ -170,7 +172,7 @@ class BranchScripts(SQLSession):
         yield Statement(self._queries.make_session, (self.session_id,))
         yield from run_all((yield from self._count_at(place, run)))
 
-    def _count_at(self, place: Place, run: RunProgress) -> Script[list[Statement]]:
+    def _count_at(self, place: BranchEnd, run: RunProgress) -> Script[list[Statement]]:
         """The changes that add the cost of a run to the last turn of a branch."""
         is_known = run.run_id is not None and run.is_new and not run.is_interrupted
         first_item = 0 if is_known else (yield from self._turn_start(place))
@@ -186,7 +188,7 @@ class BranchScripts(SQLSession):
             changes.append(self._remember_run(run.state_id(first_item), run.usage))
         return changes
 
-    def _turn_start(self, place: Place) -> Script[int]:
+    def _turn_start(self, place: BranchEnd) -> Script[int]:
         """Return the id of the first item of the current turn, or 0 before the first turn."""
         scope = (self.session_id, place.branch, place.last_turn)
         rows = yield Statement(self._branch_queries.turn_start, scope)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...items import encode_items
 from ...sql.scripts import MakeScript, Row, Script, Statement, T, combine, run_all
-from .scripts import Place
+from .scripts import BranchEnd
 from .session import AdvancedSession
 from .usage import RunProgress
 
@@ -28,7 +28,7 @@ class SessionTransaction:
         """Lock the session; `False` if there is none. `make` creates it."""
         return self._session._lock(make)
 
-    def place(self) -> Script[Place]:
+    def place(self) -> Script[BranchEnd]:
         """The current branch, and the end of it."""
         return self._session._place()
 
@@ -36,11 +36,11 @@ class SessionTransaction:
         """Append items that are encoded as JSON, and return their ids. `structure` adds them to a branch."""
         return self._session._append_items(encoded)
 
-    def structure(self, place: Place, ids: list[int], encoded: list[str]) -> list[Statement]:
+    def structure(self, place: BranchEnd, ids: list[int], encoded: list[str]) -> list[Statement]:
         """The change that adds items at the end of a branch."""
         return self._session._structure(place, zip(ids, encoded, strict=True))
 
-    def cost(self, place: Place, run: RunProgress) -> Script[list[Statement]]:
+    def cost(self, place: BranchEnd, run: RunProgress) -> Script[list[Statement]]:
         """The changes that add the cost of a run to the last turn of a branch."""
         return self._session._count_at(place, run)
 

@@ -18,7 +18,7 @@ from ..sdk_hooks import encode_batch
 from ..settings import check_limit
 from . import queries
 from .event import ConversationEvent, Origin, events_of, has_foreign_outputs, numbered
-from .projection import Difference, Place, Reading, compare, read_session, tail_of
+from .projection import Difference, ItemPosition, Reading, compare, read_session, tail_of
 from .schema import EventSchema
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class EventHead(NamedTuple):
 
     stamp: str | None = None
     next_sequence: int = 0
-    tail: tuple[Place, ...] = ()
+    tail: tuple[ItemPosition, ...] = ()
     """The places of the last events in the session."""
 
     @property
@@ -49,7 +49,7 @@ class _Change(NamedTuple):
     head: EventHead
     events: list[ConversationEvent]
     moved: dict[int, int]
-    tail: tuple[Place, ...]
+    tail: tuple[ItemPosition, ...]
 
 
 class EventLog(SQLStore):
@@ -194,7 +194,9 @@ def advance_head(
     `events_before` gives the changes that add them. Returns `None` if another writer has changed the log
     since the head was read.
     """
-    places = [Place(event.position, event.fingerprint) for event in events if event.position is not None]
+    places = [
+        ItemPosition(event.position, event.fingerprint) for event in events if event.position is not None
+    ]
     change = _Change(head, events, {}, tail_of([*head.tail, *places]))
     stamp = new_hex()
     next_sequence = yield from _change_head(conversation_id, change, stamp)
@@ -255,7 +257,7 @@ def _head_of(rows: list[Row]) -> EventHead:
     if not rows:
         return EventHead()
     stamp, next_sequence, tail = rows[0]
-    return EventHead(stamp, next_sequence, tuple(Place(*place) for place in json.loads(tail)))
+    return EventHead(stamp, next_sequence, tuple(ItemPosition(*place) for place in json.loads(tail)))
 
 
 def _number_of(rows: list[Row]) -> int:

@@ -22,15 +22,15 @@ def project_new_session_items(before: Sequence[Item], after: Sequence[Item]) -> 
     known = Counter(map(fingerprint, before))
     new = []
     for item in after:
-        print_ = fingerprint(item)
-        if known[print_]:
-            known[print_] -= 1
+        found = fingerprint(item)
+        if known[found]:
+            known[found] -= 1
         else:
             new.append(item)
     return new
 
 
-class Place(NamedTuple):
+class ItemPosition(NamedTuple):
     """The position of an item in a session, if the session has positions, and its fingerprint."""
 
     position: int | None
@@ -41,7 +41,7 @@ class Logged(NamedTuple):
     """The place of an event that is in the log."""
 
     sequence_number: int
-    place: Place
+    place: ItemPosition
 
 
 class Difference(NamedTuple):
@@ -53,7 +53,7 @@ class Difference(NamedTuple):
     """The new positions of items that moved, by the sequence number of their event."""
 
 
-def compare(logged: Sequence[Logged], places: Sequence[Place]) -> Difference:
+def compare(logged: Sequence[Logged], places: Sequence[ItemPosition]) -> Difference:
     """Match each item with one event, and return the new and the moved items.
 
     An item with the same position and fingerprint is the same. An item that is no longer at its position may
@@ -91,13 +91,13 @@ class Reading(NamedTuple):
     is_whole: bool
     """Whether these are all items of the session, and not only those after the known tail."""
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[ItemPosition]:
         """Return the places of the items."""
         pairs = zip(self.positions, self.items, strict=True)
-        return [Place(position, fingerprint(item)) for position, item in pairs]
+        return [ItemPosition(position, fingerprint(item)) for position, item in pairs]
 
 
-def tail_of(places: Sequence[Place]) -> tuple[Place, ...]:
+def tail_of(places: Sequence[ItemPosition]) -> tuple[ItemPosition, ...]:
     """Return the last places of a session, which identify it later; empty if it has no positions.
 
     These are several items, because a cleared session may reuse positions.
@@ -105,7 +105,7 @@ def tail_of(places: Sequence[Place]) -> tuple[Place, ...]:
     return tuple(place for place in places[-_TAIL:] if place.position is not None)
 
 
-async def read_session(session: Session, tail: Sequence[Place]) -> Reading:
+async def read_session(session: Session, tail: Sequence[ItemPosition]) -> Reading:
     """Read the items after this tail, or all items if the session no longer has the tail."""
     positioned = with_ability(session, Positioned)
     if positioned is None:
@@ -118,7 +118,7 @@ async def read_session(session: Session, tail: Sequence[Place]) -> Reading:
     return everything
 
 
-async def _read_after(positioned: Positioned, tail: Sequence[Place]) -> tuple[Reading, Reading]:
+async def _read_after(positioned: Positioned, tail: Sequence[ItemPosition]) -> tuple[Reading, Reading]:
     """Read the items at the places of the tail, and the items after it.
 
     Without a tail, all items and none.

@@ -12,7 +12,7 @@ from typing import Any
 from ...sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
 from ...sql.scripts import Row, Statement
 from .event import ConversationEvent
-from .projection import Logged, Place
+from .projection import ItemPosition, Logged
 from .schema import COLUMNS, EVENTS, HEADS
 
 _ROWS_AT_ONCE = 50
@@ -125,7 +125,9 @@ def _from_row(row: Row) -> ConversationEvent:
 
 def logged_from(rows: list[Row]) -> list[Logged]:
     """Convert rows into the places of events."""
-    return [Logged(number, Place(position, text_from_column(print_))) for number, position, print_ in rows]
+    return [
+        Logged(number, ItemPosition(position, text_from_column(print_))) for number, position, print_ in rows
+    ]
 
 
 def calls_from(rows: list[Row]) -> dict[str, str]:

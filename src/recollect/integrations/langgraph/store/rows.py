@@ -44,7 +44,7 @@ _ASSIGN = "UPDATE langgraph_store_items SET user_id = ?2 WHERE namespace = ?1 AN
 _EXPIRED = "DELETE FROM langgraph_store_items WHERE expires_at <= ?1 RETURNING namespace, key"
 
 
-class Place(NamedTuple):
+class NamespaceKey(NamedTuple):
     """A namespace and a key."""
 
     namespace: Namespace
@@ -59,9 +59,9 @@ class StoredItem:
     ttl: float | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NamespaceKey:
         """Where it is."""
-        return Place(self.item.namespace, self.item.key)
+        return NamespaceKey(self.item.namespace, self.item.key)
 
 
 class IndexedText(NamedTuple):
@@ -75,7 +75,7 @@ class IndexedText(NamedTuple):
 class NewItem:
     """An item to store, as its columns; without a value, one to delete."""
 
-    place: Place
+    place: NamespaceKey
     value: str | None
     ttl: float | None
     texts: Sequence[IndexedText] = ()
@@ -95,7 +95,7 @@ class Times(NamedTuple):
 def new_item(op: PutOp) -> NewItem:
     """Check an item to store. Raises `InvalidTypeError` if its value is no JSON object."""
     to_bytes(op.namespace)
-    place = Place(op.namespace, check_key(op.key))
+    place = NamespaceKey(op.namespace, check_key(op.key))
     if op.ttl is not None and not op.ttl > 0:
         raise InvalidValueError(f"ttl must be a positive number of minutes, not {op.ttl!r}")
     if op.value is None:
@@ -192,11 +192,11 @@ def items_from(rows: list[Row]) -> list[StoredItem]:
     ]
 
 
-def texts_from(rows: list[Row]) -> dict[Place, list[IndexedText]]:
+def texts_from(rows: list[Row]) -> dict[NamespaceKey, list[IndexedText]]:
     """Convert the rows of vectors."""
-    found: dict[Place, list[IndexedText]] = {}
+    found: dict[NamespaceKey, list[IndexedText]] = {}
     for namespace, key, text, vector in rows:
-        place = Place(from_bytes(namespace), key)
+        place = NamespaceKey(from_bytes(namespace), key)
         found.setdefault(place, []).append(IndexedText(json.loads(text), vector))
     return found
 

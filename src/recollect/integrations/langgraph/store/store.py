@@ -44,8 +44,8 @@ from .rows import (
     PAGE,
     VECTORS_OF,
     IndexedText,
+    NamespaceKey,
     NewItem,
-    Place,
     StoredItem,
     Times,
     assign_owners,
@@ -201,7 +201,7 @@ class Store(BaseStore):
         else:
             found = await self._tables.fetch(LIST, edges, items_from)
             found = [stored for stored in found if matches(stored.item.value, wanted)]
-        scores: Mapping[Place, float] = {}
+        scores: Mapping[NamespaceKey, float] = {}
         if op.query:
             scores = await self._score(op, {stored.place for stored in found})
             found.sort(key=lambda stored: -scores.get(stored.place, -1.0))
@@ -210,7 +210,7 @@ class Store(BaseStore):
         await self._refresh(found, op.refresh_ttl)
         return [_search_item(stored.item, scores.get(stored.place)) for stored in found]
 
-    async def _score(self, op: SearchOp, places: set[Place]) -> dict[Place, float]:
+    async def _score(self, op: SearchOp, places: set[NamespaceKey]) -> dict[NamespaceKey, float]:
         """The scores of the items that answer the question. Items without texts have none."""
         if self._embedder is None or not op.query:
             return {}

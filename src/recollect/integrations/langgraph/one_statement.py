@@ -26,7 +26,7 @@ _TOUCH = (
 )
 
 
-def put_quickly(new: NewCheckpoint, basis: Basis, ends: Mapping[str, int]) -> Script[Stored | None]:
+def put_in_one_statement(new: NewCheckpoint, basis: Basis, ends: Mapping[str, int]) -> Script[Stored | None]:
     """Store a checkpoint, if what is known of its thread still holds. `None` if it does not.
 
     The database refuses the statement if a position is taken.
