@@ -83,7 +83,7 @@ def _processor_time() -> float:
     used = sum(os.times()[:4])  # its own, and of children that have ended
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
-            used += sum(child.cpu_times()[:2])
+            used += sum(child.cpu_times()[:4])
     return used
 
 
