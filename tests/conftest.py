@@ -89,7 +89,9 @@ def page_variables(
             variables["REDIS_URL"] = request.getfixturevalue("redis_url")
         if 'os.environ["SERVICE_URL"]' in text:
             path = tmp_path_factory.mktemp("service") / "recollect.db"
-            variables["SERVICE_URL"] = stack.enter_context(ServiceServer(str(path))).url
+            # A learning process has a low priority: on a busy machine, it might learn too late for the page.
+            service = ServiceServer(str(path), {"memory": {"own_process": False}})
+            variables["SERVICE_URL"] = stack.enter_context(service).url
         yield variables
 
 

@@ -188,7 +188,7 @@ async def test_faults_compose(server: ProviderServer) -> None:
 
 @in_event_loop
 async def test_a_slow_answer_outlasts_the_patience_of_a_client(server: ProviderServer) -> None:
-    server.fail_next("POST **", Delay(0.2))
+    server.fail_next("POST **", Delay(1))
     async with client_of(server, timeout=openai.Timeout(60, read=0.03)) as client:
         with pytest.raises(openai.APITimeoutError):
             await client.conversations.create()

@@ -4,6 +4,7 @@ It is loaded in the directory of the SDK's tests, so it must not import the pack
 """
 
 import asyncio
+import contextlib
 import functools
 import importlib
 import inspect
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import recollect
@@ -55,18 +57,18 @@ def _substitute() -> None:
 
 
 class _Patience:
-    """Measures for how long this process has been idle, or busy with the same thing."""
+    """Measures for how long this process and its children were idle, or busy with the same thing."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
         self._started = self._looked = time.monotonic()
-        self._used = time.process_time()
+        self._used = _processor_time()
 
     def is_over(self, seconds: float) -> bool:
         """Whether the process was idle for so many seconds; to be asked again and again."""
-        now, used = time.monotonic(), time.process_time()
+        now, used = time.monotonic(), _processor_time()
         if now - self._started > _LONGEST:
             return True
         if now - self._looked < seconds:
@@ -74,6 +76,15 @@ class _Patience:
         was_idle = used - self._used < _IDLE * (now - self._looked)
         self._looked, self._used = now, used
         return was_idle
+
+
+def _processor_time() -> float:
+    """Seconds for which this process and those that it has started have used a processor."""
+    used = sum(os.times()[:4])  # its own, and of children that have ended
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            used += sum(child.cpu_times()[:4])
+    return used
 
 
 _patience = _Patience()

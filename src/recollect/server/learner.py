@@ -21,10 +21,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import RecollectError
+from ..errors import FileReplacedError, RecollectError
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
+from ..sql.sqlite.file_identity import check_file_exists
 from ..threads import switch_threads_often
 from .access.budget import Budget, TokenLedger
 from .settings import Settings
@@ -208,6 +209,8 @@ async def _ask(has_work: Callable[[], Awaitable[bool]]) -> bool:
     """Whether there is work. If the database does not answer, the process waits for it as well as we do."""
     try:
         return await has_work()
+    except FileReplacedError:  # a new process would create an empty file in its place
+        return False
     except (RecollectError, OSError):
         return True
 
@@ -236,6 +239,7 @@ async def _learn() -> None:
     settings = Settings.model_validate_json(await stdin.readline())
     configure_logging(settings.logging)
     switch_threads_often()
+    check_file_exists(settings.database.url)  # the parent has opened it
     async with open_learner(settings) as learner:
         _lower_priority()  # not before: work is waiting while the process loads
         learner.store.start()
@@ -316,4 +320,7 @@ def _report(learner: Learner) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_learn())
+    try:
+        asyncio.run(_learn())
+    except FileReplacedError as error:
+        sys.exit(str(error))

@@ -8,6 +8,7 @@ import pytest
 
 from recollect.memory.pipeline.stages import STAGES, Stage
 from recollect.memory.run import Coverage
+from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -21,28 +22,38 @@ WORKERS = "recollect-memory-workers"
 class Freeze:
     """Lets the workers of a store stand still as a process does that is stopped: no heartbeat either."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._has_begun = threading.Event()
+        self.is_over = threading.Event()
 
     async def __call__(self) -> None:
         self._has_begun.set()
-        threading.Event().wait(self._seconds)
+        self.is_over.wait(2 * LONGEST)
 
     async def has_begun(self) -> None:
         assert await asyncio.to_thread(self._has_begun.wait, LONGEST)
 
 
+async def leased_until(store: MemoryStore) -> float:
+    """When the lease of the only memory ends."""
+    query = "SELECT available_at FROM memory_queue"
+    return await store._database.fetch(query, (), lambda rows: float(rows[0][0]))
+
+
 @in_event_loop
 async def test_a_slow_call_holds_its_lease(shared_place: Place) -> None:
-    options = replace(SHORT_LEASE, lease_seconds=2)
+    options = replace(SHORT_LEASE, lease_seconds=6)
     async with working(shared_place, options=options) as (store, extractor):
         hold = extractor.hold("update")
         conversation = await record(store, "I went to the zoo")
         await hold.wait()
         async with working(shared_place, options=options) as (other, idle):
             other.start()
-            await asyncio.sleep(5)  # more than two leases
+            latest = first = await leased_until(store)
+            async with asyncio.timeout(LONGEST):
+                while latest < first + options.lease_seconds / 2:
+                    await asyncio.sleep(0.01)
+                    latest = await leased_until(store)
             assert idle.calls == []
             hold.go.set()
             await when(store, conversation, status="done")
@@ -55,7 +66,7 @@ async def test_a_slow_call_holds_its_lease(shared_place: Place) -> None:
 async def test_a_worker_that_stood_still_writes_nothing_more(
     shared_place: Place, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    freeze = Freeze(2.5)
+    freeze = Freeze()
     async with working(shared_place, options=SHORT_LEASE) as (store, frozen):
         frozen.next(stage, freeze)
         conversation = await record(store, "I went to the zoo")
@@ -65,6 +76,7 @@ async def test_a_worker_that_stood_still_writes_nothing_more(
             await when(store, conversation, status="done")
             taken_over = extractor.calls[0].stage
             assert taken_over == stage, "what was finished is not asked for again"
+            freeze.is_over.set()
             while "lease lost" not in caplog.text:  # noqa: ASYNC110 - until the frozen one has tried
                 await asyncio.sleep(0.01)
             (event, mind) = await other.list_entries("agent", "user")
@@ -79,7 +91,7 @@ async def test_a_worker_that_stood_still_writes_nothing_more(
 
 @in_event_loop
 async def test_a_worker_whose_lease_was_lost_takes_other_work(file_place: Place) -> None:
-    freeze = Freeze(2)
+    freeze = Freeze()
     async with working(file_place, options=SHORT_LEASE) as (store, frozen):
         frozen.next("modification", freeze)
         conversation = await record(store, "I went to the zoo")
@@ -87,6 +99,7 @@ async def test_a_worker_whose_lease_was_lost_takes_other_work(file_place: Place)
         async with working(file_place, options=SHORT_LEASE) as (other, _):
             other.start()
             await when(store, conversation, status="done")
+        freeze.is_over.set()
         await record(store, "I went home")
         assert await store.drain(LONGEST) == Coverage(remembered=2)
         assert frozen.calls[-1].said == "I went home"

@@ -62,6 +62,17 @@ def test_at_the_end_of_a_service_its_learning_process_ends_too(tmp_path: Path) -
         assert not learner.is_running()
 
 
+def test_a_service_whose_file_is_deleted_creates_no_empty_one(tmp_path: Path) -> None:
+    with started(tmp_path, environment={"RECOLLECT_MEMORY__IDLE_SECONDS": "1"}) as served:
+        httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
+        learner = until(lambda: learner_of(served))
+        for file in tmp_path.glob("recollect.db*"):
+            file.unlink()
+        learner.kill()
+        until(lambda: "recollect.db was deleted while it was in use" in (tmp_path / "log").read_text())
+        assert not (tmp_path / "recollect.db").exists()
+
+
 def test_a_service_without_workers_has_no_learning_process(tmp_path: Path) -> None:
     with started(tmp_path, environment={"RECOLLECT_MEMORY__WORKERS": "0"}) as served:
         assert learner_of(served) is None

@@ -133,6 +133,15 @@ def count_ready(served: Process) -> float:
     return next((value for name, _, value in samples_of(served) if name == "recollect_server_processes"), 0)
 
 
+def test_a_process_that_is_started_again_creates_no_file_in_place_of_a_deleted_one(tmp_path: Path) -> None:
+    with several(tmp_path) as served:
+        for file in tmp_path.glob("recollect.db*"):
+            file.unlink()
+        psutil.Process(servers_of(served).pop()).kill()
+        until(lambda: "recollect.db was deleted while it was in use" in (tmp_path / "log").read_text())
+        assert not (tmp_path / "recollect.db").exists()
+
+
 @pytest.mark.parametrize("kind", ["file", "postgres"])
 def test_several_processes_are_one_service_that_restarts_without_a_refused_request(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str

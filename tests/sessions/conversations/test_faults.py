@@ -14,7 +14,6 @@ from recollect.testing.contract import in_event_loop, message
 from recollect.testing.providers import (
     CloseAfter,
     CloseBefore,
-    Delay,
     Fault,
     Garble,
     Hold,
@@ -125,10 +124,12 @@ async def test_a_slow_answer_is_a_timeout_of_the_client(
     # The connection itself may take long. A late answer is what the client gives up.
     hasty = hasty_client.copy(timeout=openai.Timeout(60, read=0.05))
     session = OpenAIConversationsSession(conversation_id=patient.session_id, openai_client=hasty)
-    server.fail_next("* **", Delay(0.15), times=3)
+    let_go = threading.Event()
+    server.fail_next("* **", Hold(let_go), times=3)
     for use in (session.get_items, session.pop_item, lambda: session.add_items([message("b")])):
         with pytest.raises(openai.APITimeoutError):
             await use()
+    let_go.set()
     while len(stored(server, session)) < 2:  # noqa: ASYNC110 - the server is in another thread
         await asyncio.sleep(0.01)
     assert stored(server, session) == ["a", "b"], "what was sent was done in the end, once"

@@ -461,7 +461,7 @@ async def test_a_server_that_is_taken_for_a_cluster(redis_url: str, prefix: str)
 
 @in_event_loop
 async def test_all_connections_in_use(server: RedisServer, prefix: str) -> None:
-    url = f"{server.url}?max_connections=2&timeout=1&socket_timeout=5"
+    url = f"{server.url}?max_connections=2&timeout=3&socket_timeout=30"
     async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
         await asyncio.gather(*(session.add_items(batch(number)) for number in range(10)))
         server.freeze()

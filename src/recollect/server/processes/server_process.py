@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import RecollectError
+from ...sql.sqlite.file_identity import check_file_exists
 from ...threads import switch_threads_often
 from ..access.shared_limits import SharedRateLimiter
 from ..service import Service
@@ -99,6 +100,8 @@ async def _serve(link: Link, start: Mapping[str, Any]) -> int:
     settings = _as_supervised(ConfigurationSource.from_json(start["configuration"]).load())
     configure_logging(settings.logging)
     switch_threads_often()
+    if start["is_quiet"]:  # not the first process, which may create the file
+        check_file_exists(settings.database.url)
     stop_traces = start_traces(settings.telemetry)
     try:
         await check_database(settings)

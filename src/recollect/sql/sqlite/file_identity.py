@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import FileReplacedError
+from ..urls import sqlite_path
 from .log_locks import Identity, is_used_for_another
 
 _WAL_VERSIONS = b"\x02\x02"  # bytes 18 and 19 of a file in WAL mode
@@ -35,6 +36,13 @@ def check_unchanged(path: str, opened: Identity) -> None:
         f"{path} was {happened} while it was in use, so nothing is read from it or written to it any more:"
         " put the right file in its place (`recollect restore BACKUP`), then start this process again"
     )
+
+
+def check_file_exists(url: str) -> None:
+    """Raise `FileReplacedError` if a service that runs on a file has lost it: opening it would create it."""
+    path = sqlite_path(url)
+    if path is not None and identity_of(path) is None:
+        raise FileReplacedError(f"{path} was deleted while it was in use: run `recollect restore BACKUP`")
 
 
 def check_file_of_log(path: str) -> None:
