@@ -87,6 +87,8 @@ class Patterns:
     corrections: tuple[re.Pattern[str], ...]
     topics: Mapping[str, re.Pattern[str]]
     """The changes of attributes, by which a value becomes doubtful if a sentence is not understood."""
+    wish_topics: Mapping[str, re.Pattern[str]]
+    """What instructions may be about: a later one takes the place of an earlier one about the same."""
     words: Mapping[str, frozenset[str]]
 
 
@@ -119,6 +121,7 @@ def patterns_of(language: Language) -> Patterns:
         expand.compile(given["correction"]["strict"]),
         tuple(expand.compile(pattern) for pattern in given["correction"]["patterns"]),
         {name: expand.compile(pattern) for name, pattern in given["topics"].items()},
+        {name: expand.compile(pattern) for name, pattern in given["topics_of_instructions"].items()},
         {"not_a_name": frozenset(), **{name: frozenset(words) for name, words in given["words"].items()}},
     )
 

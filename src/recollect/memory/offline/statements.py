@@ -10,7 +10,7 @@ from datetime import date
 
 from .chinese_dates import chinese_moments_in
 from .dates import moments_in
-from .instructions import instruction_in
+from .instructions import instruction_in, topic_of
 from .moments import Moment, chinese_number_of, number_of
 from .rules import Language, Operation, Patterns, Rule, attributes, patterns_of
 from .sentences import is_chinese, sentences_of
@@ -40,6 +40,7 @@ _OF_RELATION = re.compile(
 )
 _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
+_TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
 _MY = re.compile(r"\b(?:my|our)\b")
 _AGES, _USERS_AGES = range(1, 120), range(10, 120)
@@ -94,7 +95,7 @@ class Statement:
     def key(self) -> str:
         """What tells it from other values of the attribute; empty if there is only one value."""
         attribute = attributes()[self.attribute]
-        if attribute.is_keyed:
+        if attribute.is_keyed and not (self.attribute == "instruction" and not self.relation):
             return (self.value if self.attribute == "plan" else self.relation).casefold()
         return "" if attribute.is_single else _DETERMINER.sub("", self.value.casefold())
 
@@ -192,8 +193,9 @@ class _Reader:
     def _requests(self, sentence: str, patterns: Patterns) -> Iterator[Statement]:
         """A question that asks for something from now on: "could you always answer in German?"."""
         asks = patterns.instructions.get("asks")
-        if asks and asks.search(sentence):
-            told = instruction_in(sentence.rstrip("?？ "), 0, patterns)
+        order = sentence.rstrip("?？! ")
+        if asks and asks.search(order):
+            told = instruction_in(_TAG.sub("", order), 0, patterns)
             if told is not None:
                 yield self._instruction(told.text, sentence, (0, told.end), patterns)
 
@@ -253,8 +255,17 @@ class _Reader:
                 yield found
 
     def _instruction(self, text: str, sentence: str, span: tuple[int, int], patterns: Patterns) -> Statement:
+        topic = topic_of(text, patterns)
         return Statement(
-            "instruction", "set", USER, text, patterns.language, self._said_on, sentence=sentence, span=span
+            "instruction",
+            "set",
+            USER,
+            text,
+            patterns.language,
+            self._said_on,
+            topic,
+            sentence=sentence,
+            span=span,
         )
 
     def _is_unreal(self, sentence: str, place: int, patterns: Patterns) -> bool:
