@@ -41,6 +41,7 @@ _OF_RELATION = re.compile(
 _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
 _TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
+_OF_ANYBODY = frozenset({"allergy", "diet", "avoids"})  # known of people who are not introduced
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
 _MY = re.compile(r"\b(?:my|our)\b")
 _AGES, _USERS_AGES = range(1, 120), range(10, 120)
@@ -181,6 +182,8 @@ class _Reader:
             return Sentence(sentence, language, tuple(self._requests(sentence, patterns)), False)
         if setting["bare"].match(sentence):
             sentence = f"I {sentence[:1].lower()}{sentence[1:]}"
+        elif self._referent is None and setting["bare_being"].match(sentence):
+            sentence = f"I'm {sentence[:1].lower()}{sentence[1:]}"
         lowered = in_lower_case(sentence)
         found_hints = {hint for hint in patterns.hints if hint.search(lowered)}
         self._rules = [rule for rule in patterns.rules if rule.hint is None or rule.hint in found_hints]
@@ -322,7 +325,7 @@ class _Reader:
             return
         if rule.requires and not rule.requires.search(match.group() + after):
             return
-        subject = self._subject(match, name) if _are_names(match, patterns) else None
+        subject = self._subject(match, name, rule.attribute) if _are_names(match, patterns) else None
         if subject is None:
             return
         clause = sentence[begin : match.end()] + after
@@ -424,13 +427,14 @@ class _Reader:
             span=match.span(),
         )
 
-    def _subject(self, match: re.Match[str], name: str) -> Person | None:
+    def _subject(self, match: re.Match[str], name: str, attribute: str) -> Person | None:
         """Whom a clause is about; `None` if that is nobody known."""
         groups = match.groupdict()
         if groups.get("rel"):
             return self._close_person(groups["rel"].lower(), groups.get("rn") or "")
         if groups.get("who"):
-            return self._person(name if groups["who"] == "@" else groups["who"])
+            who = name if groups["who"] == "@" else groups["who"]
+            return self._person(who) or (Person("", who) if attribute in _OF_ANYBODY else None)
         if groups.get("pron"):
             return self._referent
         if "same" in groups:
@@ -482,7 +486,7 @@ class _Reader:
         value = statement.value
         if rule.value == "list":
             for each in filter(None, map(str.strip, _AND.split(value))):
-                one = replace(statement, value=_DETERMINER.sub("", each))
+                one = replace(statement, value=_as_word(_DETERMINER.sub("", each), statement))
                 yield replace(one, relation=_verb_for(one)) if rule.attribute == "avoids" else one
         elif rule.value == "number":
             number = _number(value, statement.language)
@@ -557,6 +561,15 @@ def _rest_of_clause(sentence: str, end: int, patterns: Patterns) -> str:
 
 
 # --- values ---
+
+
+def _as_word(value: str, statement: Statement) -> str:
+    """A food or another thing as it stands within a sentence; what somebody is allergic to in the plural."""
+    words = patterns_of(statement.language).words
+    known = words["food"] | words["allergen"]
+    if value.lower() in known:
+        value = value.lower()
+    return f"{value}s" if statement.attribute == "allergy" and f"{value}s" in known else value
 
 
 def _verb_for(statement: Statement) -> str:
