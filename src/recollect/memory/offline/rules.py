@@ -82,6 +82,8 @@ class Patterns:
     setting: Mapping[str, re.Pattern[str]]
     instructions: Mapping[str, re.Pattern[str]]
     marker: re.Pattern[str]
+    within: re.Pattern[str]
+    """Where a correction begins within a sentence."""
     taken_back: re.Pattern[str]
     """What takes the statement before it back for certain."""
     corrections: tuple[re.Pattern[str], ...]
@@ -118,6 +120,7 @@ def patterns_of(language: Language) -> Patterns:
         {name: _setting(name, expand.expand(pattern)) for name, pattern in given["setting"].items()},
         {name: expand.compile(given["instructions"][name]) for name in texts},
         expand.compile(given["correction"]["marker"]),
+        expand.compile(given["correction"]["within"]),
         expand.compile(given["correction"]["strict"]),
         tuple(expand.compile(pattern) for pattern in given["correction"]["patterns"]),
         {name: expand.compile(pattern) for name, pattern in given["topics"].items()},

@@ -40,6 +40,7 @@ _OF_RELATION = re.compile(
 )
 _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
+_BACK = re.compile(r"\b(?:back|normal|instead)\b")
 _TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
 _OF_ANYBODY = frozenset({"allergy", "diet", "avoids"})  # known of people who are not introduced
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
@@ -130,7 +131,7 @@ def plain(text: str) -> str:
 def read_text(text: str, said_on: date, find: Named) -> list[Sentence]:
     """The sentences of a text, with their statements."""
     reader = _Reader(said_on, find, not re.search(r"[A-Z]", text))
-    sentences = [part for each in sentences_of(text) for part in _by_language(each)]
+    sentences = [part for each in sentences_of(text) for part in _parts_of(each)]
     sentences = [each.strip() for each in sentences]
     languages: list[Language] = ["zh" if is_chinese(each) else "en" for each in sentences]
     if any(_made_up(each, language) for each, language in zip(sentences, languages, strict=True)):
@@ -149,6 +150,12 @@ def read_text(text: str, said_on: date, find: Named) -> list[Sentence]:
     ):
         return [replace(each, statements=(), is_stated=False) for each in found]
     return found
+
+
+def _parts_of(sentence: str) -> list[str]:
+    """The parts of a sentence that are read one by one: a correction within it is a sentence of its own."""
+    parts = _by_language(sentence)
+    return [part for each in parts for part in patterns_of("zh" if is_chinese(each) else "en").within.split(each)]
 
 
 def _by_language(sentence: str) -> list[str]:
@@ -258,7 +265,7 @@ class _Reader:
                 yield found
 
     def _instruction(self, text: str, sentence: str, span: tuple[int, int], patterns: Patterns) -> Statement:
-        topic = topic_of(text, patterns)
+        topic = topic_of(text, patterns) or (topic_of(sentence, patterns) if _BACK.search(text) else "")
         return Statement(
             "instruction",
             "set",
