@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .rules import Patterns
 from .sentences import HIDDEN
 
-_LONGEST = 160
+_LONGEST = 140
 _CLAUSE = re.compile(r"(?:[^.;!?()]|(?<=\bDr)\.|(?<=\bMr)\.|(?<=\bMrs)\.|(?<=\bMs)\.|\.(?=\w))*")
 _REASON = re.compile(
     r",? (?:because|otherwise|so that|cause)\b.*$"
@@ -16,8 +16,13 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(r"call me (?P<name>(?-i:[A-Z])[\w'-]{1,30})\s*(?:$|[.,!])", re.IGNORECASE)
+_FINITE = re.compile(r"\b(?:is|are|was|were|has|have|will|can|those|these|that)\b", re.IGNORECASE)
 _MORE = re.compile(r"(?:more|less|fewer|shorter|longer|simpler) ", re.IGNORECASE)
 _NOT = re.compile(r"(?:don't|do not|never ever) (?:ever )?", re.IGNORECASE)
+_AND_BEFORE = re.compile(r"\b(?:and|or|then|to),? $", re.IGNORECASE)
+_JOINED = re.compile(r"(?:and|or|then) ", re.IGNORECASE)
+_PLEASE = re.compile(r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE)
+_SUBJECT = re.compile(r"(?:I|we|they|he|she|it|you|my|our|the|this|that|their|his|her)\b", re.IGNORECASE)
 _LEADING = re.compile(
     r"(?:from now on|in (?:the )?future|going forward|as a rule|generally),? ", re.IGNORECASE
 )
@@ -75,8 +80,10 @@ def instruction_in(sentence: str, start: int, patterns: Patterns) -> Instruction
     if patterns.language == "zh":
         return _chinese(sentence, start, patterns)
     clause = _CLAUSE.match(sentence, start)
-    said = clause.group()[:_LONGEST] if clause else ""
-    if len(said) <= 3 or not said[0].isalpha():
+    said = clause.group() if clause else ""
+    if len(said) > _LONGEST:
+        said = said.split(",")[0]
+    if not 3 < len(said) <= _LONGEST or not said[0].isalpha() or _continues(sentence, start, patterns):
         return None
     polite = patterns.instructions["polite"].match(said)
     words = said[polite.end() if polite else 0 :]
@@ -96,6 +103,19 @@ def instruction_in(sentence: str, start: int, patterns: Patterns) -> Instruction
     return Instruction(text, max(end, start + 1))
 
 
+def _continues(sentence: str, start: int, patterns: Patterns) -> bool:
+    """Whether a clause goes on with the subject of the one before, as in "they tidy up and always keep it clean"."""
+    joined = _JOINED.match(sentence, start)
+    place = joined.end() if joined else start
+    if not (joined or _AND_BEFORE.search(sentence, 0, start)) or _PLEASE.match(sentence, place):
+        return False
+    order = patterns.instructions["order"]
+    first = patterns.setting["opening"].match(sentence)
+    return not (order.match(sentence) or order.match(sentence, first.end() if first else 0)) and bool(
+        _SUBJECT.match(sentence, first.end() if first else 0)
+    )
+
+
 def _called(words: str) -> tuple[str, str] | None:
     match = _CALL_ME.match(words)
     return (f"to be called {match['name']}", match.group()) if match else None
@@ -106,8 +126,9 @@ def _stated(clause: str, patterns: Patterns) -> tuple[str, str] | None:
     if match := patterns.instructions["wishes"].match(clause):
         return _reworded(match["what"]), match.group()
     if match := patterns.instructions["rather"].match(clause):
-        order = _reworded(_in_present(match["what"], patterns))
-        return f"the assistant {'not ' if match['no'] else ''}to {order}", match.group()
+        order = _in_present(match["what"], patterns)
+        told = _imperative(f"don't {order}" if match["no"] else order, "", patterns)
+        return (told[0], match.group()) if told else None
     if match := patterns.instructions["unwanted"].match(clause):
         return f"no {_reworded(match['what'])}", match.group()
     if match := patterns.instructions["called"].match(clause):
@@ -135,7 +156,7 @@ def _for_something(clause: str, patterns: Patterns) -> tuple[str, str] | None:
 def _wish(words: str, patterns: Patterns) -> tuple[str, str] | None:
     """ "No emojis, please"; also one of several in a list."""
     match = patterns.instructions["no"].match(words)
-    if match is None or patterns.instructions["once"].search(match.group()):
+    if match is None or patterns.instructions["once"].search(match.group()) or _FINITE.search(match["what"]):
         return None
     is_about_answers = patterns.instructions["about_answers"].match(match["what"])
     if not is_about_answers and (not match["mark"] or _MORE.match(words)):

@@ -45,10 +45,8 @@ _DOUBTED = frozenset(
         "habit",
         "avoids",
         "amount",
-        "likes",
         "relatives",
         "school",
-        "instruction",
     }
 )
 _BEFORE_TRIP, _AFTER_TRIP = timedelta(days=3), timedelta(days=30)
