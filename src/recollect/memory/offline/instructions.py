@@ -168,7 +168,8 @@ def _phrase(words: str, patterns: Patterns) -> tuple[str, str] | None:
     """What the user wants without a verb: "tabs, not spaces"; or what is allowed from now on."""
     given = patterns.instructions
     if match := given["phrase"].match(words):
-        return _reworded(re.sub(r"\s?: ", " ", match["what"])), match.group()
+        words = re.sub(r"\s?: ", " ", match["what"])
+        return _reworded(re.sub(r"^(\w+) never$", r"no \1", words)), match.group()
     if match := given["allowed"].match(words):
         return f"{_reworded(match['what'])} to be allowed{match['but'] or ''}", match.group()
     if match := given["ended"].match(words):

@@ -131,6 +131,8 @@ class Register:
         ):
             return False
         self._add(statement, message_id, rivals)
+        if statement.attribute == "allergy" and statement.operation == "not":
+            self._doubt_wider(statement, message_id)
         return True
 
     def _current(self) -> Iterator[Fact]:
@@ -309,6 +311,13 @@ class Register:
                 is_replaced = is_relation and "replaced" in cues and _is_role_in(fact.statement, clause)
                 if is_open and (is_changed or is_replaced):
                     self._doubt(fact, message_id, "mentioned with a change in a later message")
+
+    def _doubt_wider(self, denied: Statement, message_id: str) -> None:
+        """Put in doubt an allergy to nuts if one to peanuts is denied."""
+        for fact in self._of(denied):
+            value = fact.statement.value
+            if fact.statement.operation == "set" and denied.value != value and denied.value.endswith(value):
+                self._doubt(fact, message_id, "mentioned with a change in a later message")
 
     def _open(self, message_id: str) -> list[Fact]:
         """The values that a message may put in doubt: it does not state them itself."""

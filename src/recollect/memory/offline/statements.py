@@ -30,6 +30,7 @@ _CHILDREN = {
     "grandchildren": "grandchild",
 }
 _PEOPLE = frozenset({"child", "son", "daughter", "brother", "sister", "sibling", "grandchild"})
+_PUPILS = frozenset({"son", "daughter", "kid", "child", "grandson", "granddaughter", "niece", "nephew", "boy", "girl"})
 _EACH_CHILD = re.compile(
     r"(?-i:(?P<n>[A-ZÀ-Þ][\w'-]+))"
     r"(?:(?:,? (?:who(?:'s| is)|aged) | \(| )(?P<age>\d{1,2}|[a-z]+)\)?)?(?=,| and|\)|$| &)"
@@ -41,6 +42,7 @@ _OF_RELATION = re.compile(
 _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
 _BACK = re.compile(r"\b(?:back|normal|instead)\b")
+_ARTICLE = re.compile(r"(?:an?|the|only|head|director|chief|VP|vice president|deputy|team lead|leader)\b", re.IGNORECASE)
 _TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
 _OF_ANYBODY = frozenset({"allergy", "diet", "avoids"})  # known of people who are not introduced
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
@@ -370,6 +372,8 @@ class _Reader:
         attribute, relation = rule.attribute, rule.relation_text or (groups.get("r") or "").lower().strip()
         if attribute == "amount" and not relation:
             return None
+        if attribute == "employer" and subject.relation in _PUPILS and "work" not in match.group().lower():
+            return None
         if attribute in ("relation", "partner") and rule.operation == "end":
             return self._parting(rule, match, subject, moment, patterns)
         until: Moment | None = None
@@ -391,6 +395,8 @@ class _Reader:
         value = _MY.sub("their", value) if patterns.language == "en" else value
         if rule.is_lowercase:
             value = value.title()
+        if attribute == "job" and patterns.language == "en" and rule.operation == "set":
+            value = _with_article(value)
         if attribute == "habit":
             value = f"{_third_person(groups['verb'])} {value}"
         dated = attributes()[attribute].is_dated or rule.is_dated
@@ -568,6 +574,13 @@ def _rest_of_clause(sentence: str, end: int, patterns: Patterns) -> str:
 
 
 # --- values ---
+
+
+def _with_article(job: str) -> str:
+    """A job as it stands after "is"."""
+    if _ARTICLE.match(job):
+        return job
+    return f"{'an' if job[:1].lower() in 'aeiou' else 'a'} {job}"
 
 
 def _as_word(value: str, statement: Statement) -> str:
