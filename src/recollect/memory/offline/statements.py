@@ -194,13 +194,13 @@ class _Reader:
         elif self._referent is None and setting["bare_being"].match(sentence):
             sentence = f"I'm {sentence[:1].lower()}{sentence[1:]}"
         lowered = in_lower_case(sentence)
-        found_hints = {hint for hint in patterns.hints if hint.search(lowered)}
-        self._rules = [rule for rule in patterns.rules if rule.hint is None or rule.hint in found_hints]
+        found = {"", *(name for name, hint in patterns.hints.items() if hint.search(lowered))}
+        self._rules = [rule for rule in patterns.rules if rule.hint in found]
         for word in _CAPITALIZED.findall(sentence):
             self._referent = self._find(word) or self._referent
         named = list(self._relations(sentence, patterns))
-        found = [*named, *self._clauses(sentence, patterns)]
-        return Sentence(sentence, language, tuple(dict.fromkeys(found)))
+        stated = [*named, *self._clauses(sentence, patterns)]
+        return Sentence(sentence, language, tuple(dict.fromkeys(stated)))
 
     def _requests(self, sentence: str, patterns: Patterns) -> Iterator[Statement]:
         """A question that asks for something from now on: "could you always answer in German?"."""
