@@ -23,6 +23,7 @@ _BEFORE = 4  # earlier messages whose statements may be corrected now
 _MOST_SUMMARIZED = 50  # candidates in the summary of a stage
 _MOST_RECENT = 4  # statements that a correction may mean
 _SPELLED = re.compile(r"\bspel|\bwith an? \w", re.IGNORECASE)
+_WEAK = re.compile(r"(?:ok|hm+|ah|oh|argh|damn|wait|hang on)$", re.IGNORECASE)  # do not correct by themselves
 _ONLY = re.compile(r"^(?:just|only) ", re.IGNORECASE)
 _QUESTION = re.compile(r"[^.!?？。]*[?？]\s*$")
 _ANSWERS = (
@@ -176,7 +177,7 @@ class _Reading:
         text, is_marked = sentence.text, False
         place = 0
         while marker := patterns.marker.match(text, place):
-            place, is_marked = _skip(text, marker.end()), True
+            place, is_marked = _skip(text, marker.end()), is_marked or not _WEAK.match(marker.group())
         if sentence.statements and not is_marked:
             return False
         for pattern in patterns.corrections:

@@ -23,6 +23,7 @@ _AND_BEFORE = re.compile(r"\b(?:and|or|then|to),? $", re.IGNORECASE)
 _JOINED = re.compile(r"(?:and|or|then) ", re.IGNORECASE)
 _PLEASE = re.compile(r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"(?:I|we|they|he|she|it|you|my|our|the|this|that|their|his|her)\b", re.IGNORECASE)
+_COUNT = re.compile("^(?=[一二三四五六两几])")
 _LEADING = re.compile(
     r"(?:from now on|in (?:the )?future|going forward|as a rule|generally),? ", re.IGNORECASE
 )
@@ -61,7 +62,7 @@ _PRESENT = {
     **{"stuck": "stick", "began": "begin", "let": "let", "put": "put"},
 }
 _UNCLEAR = re.compile(
-    r"(?!keep it|make it|say it|explain it)\w+ (?:it|that|this|them|him|her|those|these)\b", re.IGNORECASE
+    r"(?!keep it|make it|say it|explain it|stop it with)\w+ (?:it|that|this|them|him|her|those|these)\b", re.IGNORECASE
 )
 _MODAL = frozenset({"can", "could", "will", "would", "must", "should", "may", "might", "did", "had"})
 _PRONOUNS = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _SELF)
@@ -250,5 +251,6 @@ def _chinese(sentence: str, start: int, patterns: Patterns) -> Instruction | Non
     if match is None or patterns.instructions["once"].search(part):
         return None
     return Instruction(
-        re.sub("[我咱]们?", "用户", match["what"].replace("请", "").rstrip("。！!，, ")), start + len(part)
+        _COUNT.sub("回答", re.sub("[我咱]们?", "用户", match["what"].replace("请", "").rstrip("。！!，, "))),
+        start + len(part),
     )

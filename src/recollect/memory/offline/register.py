@@ -102,8 +102,9 @@ class Register:
             and fact.statement.subject.is_user
             and fact.statement.value
         ]
+        named += [fact.statement.subject for fact in self._current() if fact.statement.subject.relation]
         by_name = [person for person in named if person.name.casefold() == wanted]
-        by_relation = [person for person in named if person.relation.casefold() == wanted]
+        by_relation = list(dict.fromkeys(each for each in named if each.relation.casefold() == wanted))
         found = by_name or (by_relation if len(by_relation) == 1 else [])
         return found[-1] if found else None
 
@@ -121,6 +122,8 @@ class Register:
             if not unit:  # a number alone does not say what was weighed
                 return False
             statement = replace(statement, value=f"{statement.value}{unit}")
+        if statement.form == "arrived" and not any(f.statement.attribute == "plan" for f in rivals):
+            return False
         same = next((fact for fact in rivals if _says_the_same(fact.statement, statement)), None)
         if same is not None:
             self._say_again(same, statement, message_id)

@@ -92,6 +92,8 @@ class Patterns:
     wish_topics: Mapping[str, re.Pattern[str]]
     """What instructions may be about: a later one takes the place of an earlier one about the same."""
     words: Mapping[str, frozenset[str]]
+    canonical: Mapping[str, str]
+    """The plain word for a relation that has several."""
 
 
 @cache
@@ -126,6 +128,7 @@ def patterns_of(language: Language) -> Patterns:
         {name: expand.compile(pattern) for name, pattern in given["topics"].items()},
         {name: expand.compile(pattern) for name, pattern in given["topics_of_instructions"].items()},
         {"not_a_name": frozenset(), **{name: frozenset(words) for name, words in given["words"].items()}},
+        given["canonical"],
     )
 
 

@@ -231,6 +231,7 @@ class _Reader:
     def _relation(self, relation: str, name: str, match: re.Match[str], patterns: Patterns) -> Statement:
         is_new = relation.startswith("new ")
         relation = _AGE_OF_RELATION.sub("", relation) or "partner"
+        relation = patterns.canonical.get(relation, relation)
         person = Person(relation, name)
         self._named[name.casefold()] = person
         self._referent = person
@@ -444,7 +445,9 @@ class _Reader:
         """Whom a clause is about; `None` if that is nobody known."""
         groups = match.groupdict()
         if groups.get("rel"):
-            return self._close_person(groups["rel"].lower(), groups.get("rn") or "")
+            relation = groups["rel"].lower()
+            canonical = patterns_of("zh" if is_chinese(relation) else "en").canonical
+            return self._close_person(canonical.get(relation, relation), groups.get("rn") or "")
         if groups.get("who"):
             who = name if groups["who"] == "@" else groups["who"]
             return self._person(who) or (Person("", who) if attribute in _OF_ANYBODY else None)
@@ -589,7 +592,7 @@ def _as_word(value: str, statement: Statement) -> str:
     known = words["food"] | words["allergen"]
     if value.lower() in known:
         value = value.lower()
-    return f"{value}s" if statement.attribute == "allergy" and f"{value}s" in known else value
+    return f"{value}s" if f"{value}s" in known else value
 
 
 def _verb_for(statement: Statement) -> str:
