@@ -38,7 +38,7 @@ def _value(statement: Statement) -> str:
 
 
 def _form_of(statement: Statement) -> str:
-    if statement.form == "died":
+    if statement.form == "died" or (statement.form and statement.operation == "set"):
         return statement.form
     return "text" if statement.operation in ("set", "move") else statement.operation
 
@@ -88,6 +88,8 @@ def _when(moment: Moment, language: Language) -> str:
 def _subject(person: Person, language: Language) -> str:
     if person.is_user:
         return "用户" if language == "zh" else "The user"
+    if not person.relation:
+        return person.name
     if language == "zh":
         return f"用户的{person.relation}{person.name}"
     return f"The user's {person.relation} {person.name}".strip()

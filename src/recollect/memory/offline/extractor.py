@@ -23,6 +23,8 @@ _BEFORE = 4  # earlier messages whose statements may be corrected now
 _MOST_SUMMARIZED = 50  # candidates in the summary of a stage
 _MOST_RECENT = 4  # statements that a correction may mean
 _SPELLED = re.compile(r"\bspel|\bwith an? \w", re.IGNORECASE)
+_WEAK = re.compile(r"(?:ok|hm+|ah|oh|argh|damn|wait|hang on)$", re.IGNORECASE)  # do not correct by themselves
+_ONLY = re.compile(r"^(?:just|only) ", re.IGNORECASE)
 _QUESTION = re.compile(r"[^.!?？。]*[?？]\s*$")
 _ANSWERS = (
     (re.compile(r"\bwhere (?:do|are) you (?:live|living|based)\b", re.IGNORECASE), "I live in {}."),
@@ -101,6 +103,8 @@ class _Reading:
         self._excerpt = excerpt
         self._setting = _Setting()
         self._earlier: list[Statement] = []
+        self._is_understood = True
+        """Whether the sentence before was: else it may be the one that is corrected."""
 
     async def read(self) -> None:
         excerpt = self._excerpt
@@ -157,6 +161,7 @@ class _Reading:
     def _apply(self, sentence: Sentence, message_id: str, said_on: date) -> None:
         if self._correct(sentence, message_id, said_on):
             return
+        self._is_understood = bool(sentence.statements)
         understood = {each.attribute for each in sentence.statements if self.register.apply(each, message_id)}
         if sentence.is_stated:
             self.register.doubt_changed(sentence, understood, message_id)
@@ -172,7 +177,7 @@ class _Reading:
         text, is_marked = sentence.text, False
         place = 0
         while marker := patterns.marker.match(text, place):
-            place, is_marked = _skip(text, marker.end()), True
+            place, is_marked = _skip(text, marker.end()), is_marked or not _WEAK.match(marker.group())
         if sentence.statements and not is_marked:
             return False
         for pattern in patterns.corrections:
@@ -182,11 +187,13 @@ class _Reading:
                 continue
             if match.start("v") < place:  # the marker itself, as in "Hm.", is no value
                 continue
+            if not (self._is_understood or old or re.search(r"\d", match["v"])):
+                continue
             for statement in recent:
-                right = self._corrected(statement, match["v"].strip(), old, said_on)
+                right = self._corrected(statement, _ONLY.sub("", match["v"].strip()), old, said_on)
                 if right and self.register.correct(right, statement, message_id):
                     return True
-        if patterns.taken_back.match(text) and not sentence.statements:
+        if patterns.taken_back.match(text) and not sentence.statements and self._is_understood:
             self.register.doubt_last(message_id)
         return False
 

@@ -23,6 +23,9 @@ DOUBT = 0.3
 """The confidence of an entry that a later message puts in doubt."""
 _CONFIDENCE = 0.9
 _WORK = ("employer", "job", "field", "work")
+_ELSEWHERE = ("employer", "job")
+_AT = re.compile(r" (?:at|for|with) (.+)$")
+_ENDED_TOGETHER = {"work": _WORK, "possession": ("possession", "amount")}
 _RELATIONS = ("partner", "parent", "person", "pet")
 _ENDS_WORK = frozenset({"retired", "unemployed", "between jobs", "已退休", "已失业"})
 _ALONE = frozenset({"single", "divorced", "widowed", "separated", "已离婚"})
@@ -42,6 +45,8 @@ _DOUBTED = frozenset(
         "habit",
         "avoids",
         "amount",
+        "relatives",
+        "school",
     }
 )
 _BEFORE_TRIP, _AFTER_TRIP = timedelta(days=3), timedelta(days=30)
@@ -50,6 +55,7 @@ _COMMON = frozenset(
     {"the", "and", "for", "with", "user", "part", "time", "only", "new", "old", "two", "three", "main"}
 )
 _THIRD_PERSON = re.compile(r"\bthe user\b", re.IGNORECASE)
+_UNIT = re.compile(r" ?[a-z]+$")
 _VERB = re.compile(r"\bI (\w+s)\b")
 _FIRST_PERSON = {"is": "I am", "has": "I have", "was": "I was", "does": "I do", "studies": "I study"}
 _LONGEST_READ = 200  # characters of the text of an entry
@@ -96,8 +102,9 @@ class Register:
             and fact.statement.subject.is_user
             and fact.statement.value
         ]
+        named += [fact.statement.subject for fact in self._current() if fact.statement.subject.relation]
         by_name = [person for person in named if person.name.casefold() == wanted]
-        by_relation = [person for person in named if person.relation.casefold() == wanted]
+        by_relation = list(dict.fromkeys(each for each in named if each.relation.casefold() == wanted))
         found = by_name or (by_relation if len(by_relation) == 1 else [])
         return found[-1] if found else None
 
@@ -110,6 +117,13 @@ class Register:
         if statement.operation == "end":
             return self._end(statement, message_id)
         rivals = self._rivals(statement)
+        if statement.attribute == "weight" and not _UNIT.search(statement.value):
+            unit = next((found.group() for f in rivals if (found := _UNIT.search(f.statement.value))), "")
+            if not unit:  # a number alone does not say what was weighed
+                return False
+            statement = replace(statement, value=f"{statement.value}{unit}")
+        if statement.form == "arrived" and not any(f.statement.attribute == "plan" for f in rivals):
+            return False
         same = next((fact for fact in rivals if _says_the_same(fact.statement, statement)), None)
         if same is not None:
             self._say_again(same, statement, message_id)
@@ -120,6 +134,8 @@ class Register:
         ):
             return False
         self._add(statement, message_id, rivals)
+        if statement.attribute == "allergy" and statement.operation == "not":
+            self._doubt_wider(statement, message_id)
         return True
 
     def _current(self) -> Iterator[Fact]:
@@ -156,7 +172,9 @@ class Register:
             same_key += moves
         if statement.attribute == "employer":
             same_key += [f for f in self._of(statement, "plan") if statement.value in f.statement.value]
-        return same_key
+        if statement.operation == "set" and statement.attribute in _ELSEWHERE:
+            same_key += [f for f in self._of(statement, *_ELSEWHERE) if _is_elsewhere(f.statement, statement)]
+        return list(dict.fromkeys(same_key))
 
     def _say_again(self, fact: Fact, statement: Statement, message_id: str) -> None:
         is_dated = statement.moment is not None and fact.statement.moment is None
@@ -185,7 +203,7 @@ class Register:
         return new
 
     def _end(self, statement: Statement, message_id: str) -> bool:
-        names = _WORK if statement.attribute == "work" else (statement.attribute,)
+        names = _ENDED_TOGETHER.get(statement.attribute, (statement.attribute,))
         if statement.attribute in _RELATIONS and not statement.relation:
             names = _RELATIONS if statement.form == "died" else ("partner",)
         ended = [
@@ -287,13 +305,22 @@ class Register:
         """Put in doubt what a sentence mentions that speaks of a change, and that is not understood."""
         setting = patterns_of(sentence.language).setting
         for clause in _CONJUNCTION.split(sentence.text) if any(self._current()) else ():
-            cues = {name for name in ("parting", "change") if setting[name].search(clause.lower())}
+            cues = {name for name in ("parting", "change", "replaced") if setting[name].search(clause.lower())}
             for fact in self._open(message_id) if cues else ():
                 is_relation = fact.statement.attribute in _RELATIONS
                 cue = "parting" if is_relation else "change"
                 is_open = is_relation or fact.statement.attribute in _DOUBTED
-                if is_open and cue in cues and _is_mentioned(fact.statement, clause):
+                is_changed = cue in cues and _is_mentioned(fact.statement, clause)
+                is_replaced = is_relation and "replaced" in cues and _is_role_in(fact.statement, clause)
+                if is_open and (is_changed or is_replaced):
                     self._doubt(fact, message_id, "mentioned with a change in a later message")
+
+    def _doubt_wider(self, denied: Statement, message_id: str) -> None:
+        """Put in doubt an allergy to nuts if one to peanuts is denied."""
+        for fact in self._of(denied):
+            value = fact.statement.value
+            if fact.statement.operation == "set" and denied.value != value and denied.value.endswith(value):
+                self._doubt(fact, message_id, "mentioned with a change in a later message")
 
     def _open(self, message_id: str) -> list[Fact]:
         """The values that a message may put in doubt: it does not state them itself."""
@@ -322,6 +349,12 @@ class Register:
         known = [fact for fact in self._facts if not fact.is_new and fact.is_current]
         found += [_confirmation(fact) for fact in known if fact.is_said_again and not fact.doubt]
         return found + [_in_doubt(fact) for fact in known if fact.doubt]
+
+
+def _is_elsewhere(known: Statement, new: Statement) -> bool:
+    """Whether a job is one at another employer than the new one."""
+    place, other = (_AT.search(f" at {f.value}" if f.attribute == "employer" else f.value) for f in (known, new))
+    return known.attribute != new.attribute and bool(place and other) and place[1] != other[1]
 
 
 def _template_is_missing(statement: Statement, known: Statement) -> bool:
@@ -359,6 +392,8 @@ def _is_meant(known: Statement, statement: Statement) -> bool:
     if statement.attribute == "diet":
         return statement.value in ("meat",) or _words_of(statement.value) <= _words_of(known.value)
     theirs, ours = _words_of(known.value), _words_of(statement.value)
+    if known.attribute == "amount":
+        theirs |= _words_of(known.relation)
     if not theirs or not ours:
         return statement.value in known.value or known.value in statement.value
     return ours <= theirs or theirs <= ours or statement.value in known.value
@@ -374,12 +409,24 @@ def _is_mentioned(statement: Statement, clause: str) -> bool:
         value = statement.value.removeprefix("去")
         return len(value) > 1 and value in clause
     said = frozenset(_WORD.findall(clause.casefold()))
-    if statement.attribute in ("habit", "amount"):
-        return bool(statement.relation) and statement.relation.split()[-1] in said
+    if statement.attribute in ("habit", "amount") and statement.relation:
+        if statement.relation.split()[-1] in said:
+            return True
+        if statement.attribute == "habit":
+            return False
     words = [
         word for word in _WORD.findall(statement.value.casefold()) if len(word) > 2 and word not in _COMMON
     ]
     return bool(words) and words[-1] in said
+
+
+def _is_role_in(statement: Statement, clause: str) -> bool:
+    """Whether a clause names what somebody is to the user, if that may be somebody else now."""
+    patterns = patterns_of(statement.language)
+    role = statement.relation.split()[-1] if statement.relation else ""
+    if role not in patterns.words["role"]:
+        return False
+    return role in clause if statement.language == "zh" else bool(re.search(rf"\b{role}(?:e?s)?\b", clause.lower()))
 
 
 def _rests_on(statement: Statement, ended: Statement) -> bool:

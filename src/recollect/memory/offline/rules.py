@@ -44,8 +44,8 @@ class Rule:
     attribute: str
     operation: Operation
     source: str
-    hint: re.Pattern[str] | None
-    """What a sentence has if the pattern can match. Most patterns are never needed, and never compiled."""
+    hint: str
+    """The hint that a sentence has if the pattern can match. Most are never needed, and never compiled."""
     value: str
     """How the value is read: `list`, `number`, `day`, or as it stands."""
     value_text: str
@@ -78,16 +78,22 @@ class Patterns:
 
     language: Language
     rules: tuple[Rule, ...]
-    hints: tuple[re.Pattern[str], ...]
+    hints: Mapping[str, re.Pattern[str]]
     setting: Mapping[str, re.Pattern[str]]
     instructions: Mapping[str, re.Pattern[str]]
     marker: re.Pattern[str]
+    within: re.Pattern[str]
+    """Where a correction begins within a sentence."""
     taken_back: re.Pattern[str]
     """What takes the statement before it back for certain."""
     corrections: tuple[re.Pattern[str], ...]
     topics: Mapping[str, re.Pattern[str]]
     """The changes of attributes, by which a value becomes doubtful if a sentence is not understood."""
+    wish_topics: Mapping[str, re.Pattern[str]]
+    """What instructions may be about: a later one takes the place of an earlier one about the same."""
     words: Mapping[str, frozenset[str]]
+    canonical: Mapping[str, str]
+    """The plain word for a relation that has several."""
 
 
 @cache
@@ -101,9 +107,9 @@ def patterns_of(language: Language) -> Patterns:
     """The patterns of a language. Compiling them takes a moment, so it is done when first needed."""
     given = load(language)
     expand = _Macros(given)
-    hints = {name: re.compile(hint.lower()) for name, hint in given.get("hints", {}).items()}
+    hints = {name: re.compile(expand.expand(hint).lower()) for name, hint in given.get("hints", {}).items()}
     rules = [
-        _rule(each, expand.expand(pattern), hints.get(each["attribute"]), expand)
+        _rule(each, expand.expand(pattern), _hint_of(each, hints), expand)
         for each in given["rules"]
         for pattern in each["patterns"]
     ]
@@ -112,14 +118,17 @@ def patterns_of(language: Language) -> Patterns:
     return Patterns(
         language,
         tuple(changes_first),
-        tuple(hints.values()),
+        hints,
         {name: _setting(name, expand.expand(pattern)) for name, pattern in given["setting"].items()},
         {name: expand.compile(given["instructions"][name]) for name in texts},
         expand.compile(given["correction"]["marker"]),
+        expand.compile(given["correction"]["within"]),
         expand.compile(given["correction"]["strict"]),
         tuple(expand.compile(pattern) for pattern in given["correction"]["patterns"]),
         {name: expand.compile(pattern) for name, pattern in given["topics"].items()},
+        {name: expand.compile(pattern) for name, pattern in given["topics_of_instructions"].items()},
         {"not_a_name": frozenset(), **{name: frozenset(words) for name, words in given["words"].items()}},
+        given["canonical"],
     )
 
 
@@ -146,7 +155,12 @@ def _attribute(name: str, given: Mapping[str, Any]) -> Attribute:
     )
 
 
-def _rule(given: Mapping[str, Any], source: str, hint: re.Pattern[str] | None, expand: "_Macros") -> Rule:
+def _hint_of(given: Mapping[str, Any], hints: Mapping[str, Any]) -> str:
+    name: str = given.get("hint", given["attribute"])
+    return name if name in hints else ""
+
+
+def _rule(given: Mapping[str, Any], source: str, hint: str, expand: "_Macros") -> Rule:
     def optional(name: str) -> re.Pattern[str]:
         return expand.compile(given[name]) if name in given else _NEVER
 

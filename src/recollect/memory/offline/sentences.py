@@ -103,7 +103,7 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
 
 # --- quoted speech ---
 
-_HIDDEN = "\ue000"  # masks a character that must not be read
+HIDDEN = "\ue000"  # masks a character that must not be read
 _SAYING = r"\b(?:says?|said|saying|told \w+|wrote|writes|asked|replied|answered|like|goes)[,:]? "
 _QUOTED = re.compile(
     r"(?P<double>(?<![A-Za-z0-9])[\"“][^\"“”\n]{1,300}[\"”](?![A-Za-z0-9]))|(?P<corner>「[^「」\n]{1,300}」)"
@@ -124,5 +124,5 @@ def speech_in(text: str) -> list[tuple[int, int]]:
 def without_speech(text: str) -> str:
     """The text with quoted speech masked, and all other characters at their positions."""
     for start, end in speech_in(text):
-        text = text[: start + 1] + _HIDDEN * (end - start - 2) + text[end - 1 :]
+        text = text[: start + 1] + HIDDEN * (end - start - 2) + text[end - 1 :]
     return text

@@ -10,7 +10,7 @@ from datetime import date
 
 from .chinese_dates import chinese_moments_in
 from .dates import moments_in
-from .instructions import instruction_in
+from .instructions import instruction_in, topic_of
 from .moments import Moment, chinese_number_of, number_of
 from .rules import Language, Operation, Patterns, Rule, attributes, patterns_of
 from .sentences import is_chinese, sentences_of
@@ -30,6 +30,7 @@ _CHILDREN = {
     "grandchildren": "grandchild",
 }
 _PEOPLE = frozenset({"child", "son", "daughter", "brother", "sister", "sibling", "grandchild"})
+_PUPILS = frozenset({"son", "daughter", "kid", "child", "grandson", "granddaughter", "niece", "nephew", "boy", "girl"})
 _EACH_CHILD = re.compile(
     r"(?-i:(?P<n>[A-ZÀ-Þ][\w'-]+))"
     r"(?:(?:,? (?:who(?:'s| is)|aged) | \(| )(?P<age>\d{1,2}|[a-z]+)\)?)?(?=,| and|\)|$| &)"
@@ -40,6 +41,10 @@ _OF_RELATION = re.compile(
 )
 _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
+_BACK = re.compile(r"\b(?:back|normal|instead)\b")
+_ARTICLE = re.compile(r"(?:an?|the|only|head|director|chief|VP|vice president|deputy|team lead|leader)\b", re.IGNORECASE)
+_TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
+_OF_ANYBODY = frozenset({"allergy", "diet", "avoids"})  # known of people who are not introduced
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
 _MY = re.compile(r"\b(?:my|our)\b")
 _AGES, _USERS_AGES = range(1, 120), range(10, 120)
@@ -94,7 +99,7 @@ class Statement:
     def key(self) -> str:
         """What tells it from other values of the attribute; empty if there is only one value."""
         attribute = attributes()[self.attribute]
-        if attribute.is_keyed:
+        if attribute.is_keyed and not (self.attribute == "instruction" and not self.relation):
             return (self.value if self.attribute == "plan" else self.relation).casefold()
         return "" if attribute.is_single else _DETERMINER.sub("", self.value.casefold())
 
@@ -128,7 +133,7 @@ def plain(text: str) -> str:
 def read_text(text: str, said_on: date, find: Named) -> list[Sentence]:
     """The sentences of a text, with their statements."""
     reader = _Reader(said_on, find, not re.search(r"[A-Z]", text))
-    sentences = [part for each in sentences_of(text) for part in _by_language(each)]
+    sentences = [part for each in sentences_of(text) for part in _parts_of(each)]
     sentences = [each.strip() for each in sentences]
     languages: list[Language] = ["zh" if is_chinese(each) else "en" for each in sentences]
     if any(_made_up(each, language) for each, language in zip(sentences, languages, strict=True)):
@@ -147,6 +152,12 @@ def read_text(text: str, said_on: date, find: Named) -> list[Sentence]:
     ):
         return [replace(each, statements=(), is_stated=False) for each in found]
     return found
+
+
+def _parts_of(sentence: str) -> list[str]:
+    """The parts of a sentence that are read one by one: a correction within it is a sentence of its own."""
+    parts = _by_language(sentence)
+    return [part for each in parts for part in patterns_of("zh" if is_chinese(each) else "en").within.split(each)]
 
 
 def _by_language(sentence: str) -> list[str]:
@@ -180,20 +191,23 @@ class _Reader:
             return Sentence(sentence, language, tuple(self._requests(sentence, patterns)), False)
         if setting["bare"].match(sentence):
             sentence = f"I {sentence[:1].lower()}{sentence[1:]}"
+        elif self._referent is None and setting["bare_being"].match(sentence):
+            sentence = f"I'm {sentence[:1].lower()}{sentence[1:]}"
         lowered = in_lower_case(sentence)
-        found_hints = {hint for hint in patterns.hints if hint.search(lowered)}
-        self._rules = [rule for rule in patterns.rules if rule.hint is None or rule.hint in found_hints]
+        found = {"", *(name for name, hint in patterns.hints.items() if hint.search(lowered))}
+        self._rules = [rule for rule in patterns.rules if rule.hint in found]
         for word in _CAPITALIZED.findall(sentence):
             self._referent = self._find(word) or self._referent
         named = list(self._relations(sentence, patterns))
-        found = [*named, *self._clauses(sentence, patterns)]
-        return Sentence(sentence, language, tuple(dict.fromkeys(found)))
+        stated = [*named, *self._clauses(sentence, patterns)]
+        return Sentence(sentence, language, tuple(dict.fromkeys(stated)))
 
     def _requests(self, sentence: str, patterns: Patterns) -> Iterator[Statement]:
         """A question that asks for something from now on: "could you always answer in German?"."""
         asks = patterns.instructions.get("asks")
-        if asks and asks.search(sentence):
-            told = instruction_in(sentence.rstrip("?？ "), 0, patterns)
+        order = sentence.rstrip("?？! ")
+        if asks and asks.search(order):
+            told = instruction_in(_TAG.sub("", order), 0, patterns)
             if told is not None:
                 yield self._instruction(told.text, sentence, (0, told.end), patterns)
 
@@ -217,6 +231,7 @@ class _Reader:
     def _relation(self, relation: str, name: str, match: re.Match[str], patterns: Patterns) -> Statement:
         is_new = relation.startswith("new ")
         relation = _AGE_OF_RELATION.sub("", relation) or "partner"
+        relation = patterns.canonical.get(relation, relation)
         person = Person(relation, name)
         self._named[name.casefold()] = person
         self._referent = person
@@ -253,8 +268,17 @@ class _Reader:
                 yield found
 
     def _instruction(self, text: str, sentence: str, span: tuple[int, int], patterns: Patterns) -> Statement:
+        topic = topic_of(text, patterns) or (topic_of(sentence, patterns) if _BACK.search(text) else "")
         return Statement(
-            "instruction", "set", USER, text, patterns.language, self._said_on, sentence=sentence, span=span
+            "instruction",
+            "set",
+            USER,
+            text,
+            patterns.language,
+            self._said_on,
+            topic,
+            sentence=sentence,
+            span=span,
         )
 
     def _is_unreal(self, sentence: str, place: int, patterns: Patterns) -> bool:
@@ -311,7 +335,7 @@ class _Reader:
             return
         if rule.requires and not rule.requires.search(match.group() + after):
             return
-        subject = self._subject(match, name) if _are_names(match, patterns) else None
+        subject = self._subject(match, name, rule.attribute) if _are_names(match, patterns) else None
         if subject is None:
             return
         clause = sentence[begin : match.end()] + after
@@ -349,6 +373,8 @@ class _Reader:
         attribute, relation = rule.attribute, rule.relation_text or (groups.get("r") or "").lower().strip()
         if attribute == "amount" and not relation:
             return None
+        if attribute == "employer" and subject.relation in _PUPILS and "work" not in match.group().lower():
+            return None
         if attribute in ("relation", "partner") and rule.operation == "end":
             return self._parting(rule, match, subject, moment, patterns)
         until: Moment | None = None
@@ -370,6 +396,8 @@ class _Reader:
         value = _MY.sub("their", value) if patterns.language == "en" else value
         if rule.is_lowercase:
             value = value.title()
+        if attribute == "job" and patterns.language == "en" and rule.operation == "set":
+            value = _with_article(value)
         if attribute == "habit":
             value = f"{_third_person(groups['verb'])} {value}"
         dated = attributes()[attribute].is_dated or rule.is_dated
@@ -413,13 +441,16 @@ class _Reader:
             span=match.span(),
         )
 
-    def _subject(self, match: re.Match[str], name: str) -> Person | None:
+    def _subject(self, match: re.Match[str], name: str, attribute: str) -> Person | None:
         """Whom a clause is about; `None` if that is nobody known."""
         groups = match.groupdict()
         if groups.get("rel"):
-            return self._close_person(groups["rel"].lower(), groups.get("rn") or "")
+            relation = groups["rel"].lower()
+            canonical = patterns_of("zh" if is_chinese(relation) else "en").canonical
+            return self._close_person(canonical.get(relation, relation), groups.get("rn") or "")
         if groups.get("who"):
-            return self._person(name if groups["who"] == "@" else groups["who"])
+            who = name if groups["who"] == "@" else groups["who"]
+            return self._person(who) or (Person("", who) if attribute in _OF_ANYBODY else None)
         if groups.get("pron"):
             return self._referent
         if "same" in groups:
@@ -471,7 +502,7 @@ class _Reader:
         value = statement.value
         if rule.value == "list":
             for each in filter(None, map(str.strip, _AND.split(value))):
-                one = replace(statement, value=_DETERMINER.sub("", each))
+                one = replace(statement, value=_as_word(_DETERMINER.sub("", each), statement))
                 yield replace(one, relation=_verb_for(one)) if rule.attribute == "avoids" else one
         elif rule.value == "number":
             number = _number(value, statement.language)
@@ -546,6 +577,22 @@ def _rest_of_clause(sentence: str, end: int, patterns: Patterns) -> str:
 
 
 # --- values ---
+
+
+def _with_article(job: str) -> str:
+    """A job as it stands after "is"."""
+    if _ARTICLE.match(job):
+        return job
+    return f"{'an' if job[:1].lower() in 'aeiou' else 'a'} {job}"
+
+
+def _as_word(value: str, statement: Statement) -> str:
+    """A food or another thing as it stands within a sentence; what somebody is allergic to in the plural."""
+    words = patterns_of(statement.language).words
+    known = words["food"] | words["allergen"]
+    if value.lower() in known:
+        value = value.lower()
+    return f"{value}s" if f"{value}s" in known else value
 
 
 def _verb_for(statement: Statement) -> str:
