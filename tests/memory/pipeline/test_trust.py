@@ -47,8 +47,9 @@ async def texts_of(store: MemoryStore) -> list[str]:
 
 
 def opened(place: Place, server: ProviderServer, **options: Any) -> MemoryStore:
+    runs = {"options": options.pop("options")} if "options" in options else {}
     extractor = OpenAIExtractor(base_url=server.base_url, api_key=server.api_key, **options)
-    return place.open(workers=1, extractor=extractor)
+    return place.open(workers=1, extractor=extractor, **runs)
 
 
 @in_event_loop

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..conversation import Message
+from ..entry import Entry
 from ..texts.numbers import numbers_in
 from ..texts.synonyms import LIGHT, MONTHS
 from ..texts.terms import terms
@@ -29,6 +30,9 @@ REASONS: Mapping[str, str] = {
     "other_language": "it is in another script than the words it rests on",
     "unlike_quote": "it shares no word with the message it rests on",
     "name_not_said": "it has a name or a number that nobody mentioned",
+    "no_ground": "an inference that rests on fewer than two entries",
+    "unsure": "an inference that the model itself has little confidence in",
+    "too_many": "an inference beyond the first ten",
 }
 """The reasons to drop a candidate, with their descriptions."""
 
@@ -90,6 +94,13 @@ def ground(candidates: Iterable[Candidate], excerpt: Excerpt) -> Grounded:
         else:
             kept.append(checked)
     return Grounded(tuple(kept), dict(dropped))
+
+
+def objection_to_inference(text: str, grounds: Sequence[Entry]) -> str | None:
+    """The reason to drop what a model infers from entries; `None` if there is none."""
+    if _ABOUT_ASSISTANT.match(text):
+        return "about_assistant"
+    return _Sources(Excerpt("", "", (), known=tuple(grounds))).invention_in(text)
 
 
 def is_code(text: str) -> bool:
@@ -165,7 +176,7 @@ class _Sources:
         if _ABOUT_ASSISTANT.match(text):
             return "about_assistant"
         if candidate.is_trusted:
-            return self._invention_in(text)
+            return self.invention_in(text)
         if _QUESTION.search(text) or self._is_asked(candidate.quote, evidence[0]):
             return "question"
         if len(text) > _LONGEST_TEXT or len(_SENTENCE_ENDS.findall(text)) >= _MOST_SENTENCES:
@@ -176,7 +187,7 @@ class _Sources:
             return "copied"
         return self._unlike(candidate, evidence)
 
-    def _invention_in(self, text: str) -> str | None:
+    def invention_in(self, text: str) -> str | None:
         """The reason to drop what a trusted model wrote: it is long, code, or names what nobody mentioned."""
         if len(text) > _LONGEST_TEXT:
             return "too_long"
