@@ -174,7 +174,8 @@ async def test_an_inference_becomes_doubtful_when_its_ground_changes_and_is_then
         model.infer(better, learned(*SAID[1:]), replaces=[STRICT])
         await say(store, "I have a bike", "I drink tea", "I eat rice", day="2026-03-11")
         (entry,) = await minds(store)
-        assert (entry.text, state_of(entry, now())) == (better, "current")
+        assert entry.said_at is not None
+        assert (entry.text, state_of(entry, entry.said_at)) == (better, "current")
         assert STRICT in [each.text for each in await store.get_history(entry.content_id)]
 
 

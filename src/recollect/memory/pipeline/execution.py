@@ -117,6 +117,11 @@ def _changes_by_others(changes: Changes) -> bool:
     return bool(changes.superseded) or any(entry.superseded_by or entry.remains_of for entry in changes.added)
 
 
+def _write_together(statements: Sequence[Statement]) -> Script[None]:
+    if statements:
+        yield combine(statements)
+
+
 def _any_entry(_: Entry) -> bool:
     return True
 
@@ -466,8 +471,7 @@ class Execution:
             changed, None if depends else ending.next_position - last.places
         )
         if self._fewest_new is not None:
-            if waiting:
-                yield combine(waiting)  # the new entries count
+            yield from _write_together(waiting)  # the new entries count
             yield runs.enqueue_mind(queue, task, self._fewest_new, column_now())
             waiting = []
         result, merge = self._result()
@@ -501,9 +505,8 @@ class Execution:
             place, changes = first, wanted
             target = Target(run.tenant, run.memory_id, run.run_id, kept.finished_at)
             if place is None:
-                if waiting:
-                    yield combine(waiting)  # these changes may depend on the entries of the stage before
-                    waiting = []
+                yield from _write_together(waiting)  # these may depend on the entries of the stage before
+                waiting = []
                 changes = yield from self._still_possible(wanted)
                 if not changes:
                     continue
@@ -515,7 +518,7 @@ class Execution:
             waiting += said_again[:1]
             said_earlier = entries.said_earlier(run.memory_id, changes)
             if changes.supersedes or said_again[1:] or said_earlier:
-                yield combine(waiting)
+                yield from _write_together(waiting)
                 waiting = []
                 yield from run_all([*said_again[1:], *said_earlier])
                 yield from entries.supersede(run.memory_id, changes, kept.finished_at)
