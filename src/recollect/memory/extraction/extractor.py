@@ -120,6 +120,8 @@ class ModelExtractor(UsesModel):
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
         """What known entries together imply that the user wants, worries about, values, or how they work."""
+        if not known:
+            return Answer(_mind_of(()), data=_answer_data({}))
         answer = await self._ask(
             lambda budget: inference_prompt(excerpt, known, budget),
             lambda text: _read_mind(known, text),

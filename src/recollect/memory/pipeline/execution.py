@@ -258,9 +258,7 @@ class Execution:
         await self._read_known()
         known = list(self._excerpt.known)
         known = await retry_until_available(self._task, partial(self._database.with_evidence, known))
-        answer = Answer(Mind("", None, ()))
-        if known:
-            answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
+        answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
         mind, dropped = ground_inferences(answer.value, known, is_all=self._knows_all)
         mind = replace(mind, insights=retell(mind.candidates) if dropped else mind.insights)
         answer = guard_mind(_with_dropped(replace(answer, value=mind), dropped), self._excerpt, rejected)
