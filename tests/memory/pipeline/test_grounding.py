@@ -172,6 +172,7 @@ def trusted(said: str, quote: str, text: str, kind: Any = "profile") -> dict[str
         ("we paid half a million", "half a million", "The flat cost 500,000."),
         ("I keep a hundred and fifty sheep", "a hundred and fifty", "The user keeps 150 sheep."),
         ("一百五十万的房贷", "一百五十万的房贷", "用户有1500000元房贷。"),
+        ("六月去云南", "六月去云南", "用户计划2026年6月去云南。"),
         ("i live in ny", "i live in ny", "The user lives in New York."),
         ("I'm from münchen, not poland", "not poland", "The user is from Munich and not Polish."),
         ("**I** live in _Oslo_ now!!", "I live in Oslo now", "The user lives in Oslo."),

@@ -91,6 +91,7 @@ def _changes(
         candidate = candidates[decision.candidate]
         if decision.action == "supersede" and not candidate.doubts:
             pairs += [(candidate, known[each]) for each in decision.targets if each in known]
+            known = {each: entry for each, entry in known.items() if each not in decision.targets}
     return sorted(pairs, key=lambda pair: pair[1] is None)
 
 

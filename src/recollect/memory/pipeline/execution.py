@@ -31,6 +31,7 @@ from .grounding import ground
 from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, nothing_rejected, retell
 from .inferences import INFERRED, ground_inferences
 from .merging import merge_entries
+from .nearest import NearestEntries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_mind, merge_results, mind_run_result, pipeline_result
 from .stages import (
@@ -60,6 +61,7 @@ _FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeate
 _LONGEST_PAUSE = 5.0
 _MOST_COMPARED = 40  # messages of the user, whose known entries are given to an extractor
 _LONGEST_COMPARED = 2000  # characters of each
+_MOST_SHOWN = 40  # entries that surely fit into a prompt
 _MOST_KNOWN = 300  # entries of a memory that are all given to an extractor
 
 
@@ -145,7 +147,9 @@ class Execution:
         lease_seconds: float,
         meter: GuardedMeter,
         may_store: MayStore,
+        nearest: NearestEntries | None = None,
     ) -> None:
+        self._nearest = nearest
         self.stage: Stage = "modification"
         self._database = database
         self._extractor = extractor
@@ -375,11 +379,21 @@ class Execution:
         self._knows_all = len(newest) <= _MOST_KNOWN
         said = [each.content for each in self._excerpt.messages if self._excerpt.is_users(each)]
         texts = [text[:_LONGEST_COMPARED] for text in said[-_MOST_COMPARED:]]
-        if self._knows_all:
+        if self._knows_all and len(newest) <= _MOST_SHOWN:
             return by_relevance(newest, texts)
-        related = partial(self._database.related, self._task.run.memory_id, texts, SINGLE_SLOTS)
-        found = [*(await retry_until_available(self._task, related)), *newest]
-        return by_relevance({entry.content_id: entry for entry in found}.values(), texts)
+        run, near = self._task.run, list[str]()
+        if self._nearest is not None and texts:
+            find = partial(self._nearest.find, run.tenant, run.memory_id, texts)
+            near = await retry_until_available(self._task, find)
+        found = {entry.content_id: entry for entry in newest}
+        if not self._knows_all:
+            related = partial(self._database.related, run.memory_id, texts, SINGLE_SLOTS)
+            found |= {each.content_id: each for each in await retry_until_available(self._task, related)}
+            missing = [each for each in near if each not in found]
+            by_id = partial(self._database.entries_by_id, run.tenant, missing)
+            others = (await retry_until_available(self._task, by_id)).values()
+            found |= {each.content_id: each for each in others if self._is_current(each)}
+        return by_relevance(found.values(), texts, near)
 
     async def _with_evidence(
         self, candidates: Sequence[Candidate], known: list[Entry], decisions: Sequence[Decision]

@@ -72,7 +72,6 @@ _SAME_START = 4  # letters: "Portuguese" is said by "Portugal"
 _TRUSTED_START = 3  # letters: "Polish" is said by "Poland", if a large model says so
 _IN_ENGLISH = re.compile(r"\bthe\b", re.IGNORECASE)
 _NAME_OF_SEVERAL_WORDS = re.compile(r"[A-Z]\w*(?:[ -](?:of |the |and )?[A-Z]\w*)+")
-_NUMBER = re.compile(r"\d{3,}")
 _HAN = re.compile("[\u3400-\u9fff]")
 _WORD_OF_PROSE = re.compile(r"(?<![\w.(_])[^\W\d_]{2,}(?![\w.(=_])|[\u3400-\u9fff]")
 _FEWEST_OF_PROSE = 4  # words of a sentence that names code
@@ -225,7 +224,7 @@ class _Sources:
         It is taken at its word where not only names have capital letters, and where numbers have other words.
         """
         if not _IN_ENGLISH.search(text):
-            return _NUMBER.findall(text) if _HAN.search(text) else []
+            return list(filter(str.isdigit, _names_in(text))) if _HAN.search(text) else []
         for name in _NAME_OF_SEVERAL_WORDS.findall(text):
             initials = "".join(re.findall(r"\b[A-Z]", name)).casefold()
             text = text.replace(name, "") if f" {initials} " in self._words else text

@@ -19,7 +19,7 @@ GROUNDS = "grounds"
 """The key in an entry's data for the ids of the entries that it was inferred from."""
 _FEWEST_GROUNDS = 2
 _MOST_GROUNDS = 6
-_MOST_INFERENCES = 10
+_MOST_READ = 10  # inferences of an answer
 _MOST_CONFIDENCE = 0.8
 _LEAST_CONFIDENCE = 0.4
 
@@ -37,11 +37,10 @@ def ground_inferences(mind: Mind, known: Sequence[Entry], *, is_all: bool) -> tu
     stated = {entry.content_id: entry for entry in known if not is_inferred(entry)}
     inferred = {entry.content_id: entry for entry in known if is_inferred(entry)}
     kept: list[Candidate] = []
-    dropped: Counter[str] = Counter()
-    for candidate in mind.candidates:
+    dropped = Counter({"too_many": len(mind.candidates[_MOST_READ:])})
+    for candidate in mind.candidates[:_MOST_READ]:
         grounds = [stated[each] for each in dict.fromkeys(candidate.rests_on) if each in stated]
         reason = _objection_to(candidate, grounds[:_MOST_GROUNDS], [*stated.values(), *kept])
-        reason = reason or ("too_many" if len(kept) == _MOST_INFERENCES else None)
         if reason is not None:
             dropped[reason] += 1
             continue
@@ -50,7 +49,7 @@ def ground_inferences(mind: Mind, known: Sequence[Entry], *, is_all: bool) -> tu
     ended = {each for each in mind.ended if each in inferred}
     if is_all:
         ended |= {each for each, entry in inferred.items() if stated.keys().isdisjoint(_grounds_of(entry))}
-    return replace(mind, candidates=tuple(kept), ended=tuple(sorted(ended - replaced))), dropped
+    return replace(mind, candidates=tuple(kept), ended=tuple(sorted(ended - replaced))), +dropped
 
 
 def _objection_to(
