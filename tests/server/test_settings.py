@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.memory.extraction import OpenAIExtractor, build_extractor
 from recollect.server.settings import Settings, SettingsError, load_settings, setting_names
 
 ROOT = Path(__file__).parents[2]
@@ -192,6 +193,24 @@ def test_secrets_are_not_in_what_settings_say_of_themselves() -> None:
         None, {"RECOLLECT_URL": "postgresql://me:planted@host/name", "RECOLLECT_CHAT__API_KEY": "sk-planted"}
     )
     assert "planted" not in f"{settings} {settings!r} {settings.chat!r} {settings.database!r}"
+
+
+def test_what_a_model_notes_is_a_setting(tmp_path: Path) -> None:
+    file = tmp_path / "recollect.toml"
+    file.write_text('[memory]\ninclude = ["pets"]\n[memory.kinds]\nroom = "a room they like"\n')
+    variables = {"RECOLLECT_MEMORY__EXCLUDE": "prices, salaries", "RECOLLECT_MEMORY__TRUST": "low"}
+    memory = load_settings(file, variables).memory
+    assert memory.extraction() == {
+        "trust": "low",
+        "include": ("pets",),
+        "exclude": ("prices", "salaries"),
+        "kinds": {"room": "a room they like"},
+    }
+    kinds = {"RECOLLECT_MEMORY__KINDS": "room=a room they like, diet = what they eat"}
+    assert load_settings(None, kinds).memory.kinds == {"room": "a room they like", "diet": "what they eat"}
+    extractor = build_extractor("openai:model", **memory.extraction(), api_key="none")
+    assert isinstance(extractor, OpenAIExtractor)
+    assert extractor.infers_after == 0, "never with low trust"
 
 
 def test_every_setting_says_what_it_is() -> None:

@@ -13,6 +13,7 @@ from ..sql.scripts import Row
 from .times import format_time
 
 RunStatus = Literal["pending", "running", "done", "failed"]
+RunKind = Literal["learning", "mind"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Run:
     user_id: str = ""
     title: str = field(default="", repr=False)
     """The beginning of the first message that it reads, of the user if there is one."""
+    kind: RunKind = "learning"
+    """`learning` from messages, or an inference about the `mind` from entries."""
     learned: int = 0
     """How many entries it has added. Later runs may have superseded some of them."""
 

@@ -60,7 +60,7 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
     whose: dict[str, Any] = {"all_tenants": True} if tenant is None else {"tenant": tenant}
     from ..memory.extraction import build_extractor  # the parent does not need it
 
-    extractor = build_extractor(settings.memory.extractor, settings.memory.trust)
+    extractor = build_extractor(settings.memory.extractor, **settings.memory.extraction())
     try:
         async with TokenLedger(url, **place) as ledger:
             budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)

@@ -178,7 +178,7 @@ def _learning_of(settings: Settings, metrics: Metrics) -> LearningProcess | None
 def _extractor_of(settings: Settings) -> Extractor:
     from ..memory.extraction import build_extractor  # slow to import
 
-    return build_extractor(settings.memory.extractor, settings.memory.trust)
+    return build_extractor(settings.memory.extractor, **settings.memory.extraction())
 
 
 def _memory_of(

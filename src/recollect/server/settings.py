@@ -43,12 +43,20 @@ def _parse_list(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
+def _parse_pairs(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    pairs = (part.partition("=") for part in _parse_list(value))
+    return {name.strip(): meaning.strip() for name, _, meaning in pairs}
+
+
 _Optional = BeforeValidator(_parse_none)
 _Name: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 _ModelName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(offline|(openai|anthropic):.+)$")]
 _EmbedderName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(local|none|openai:.+)$")]
 _Count: TypeAlias = Annotated[int, Field(ge=1)]
 _Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
+_Names: TypeAlias = Annotated[tuple[_Name, ...], BeforeValidator(_parse_list)]
 _Limit: TypeAlias = Annotated[int | None, Field(ge=1), _Optional]
 _Text: TypeAlias = Annotated[str | None, _Optional]
 _HttpUrl: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+[^\s?#]*$")]
@@ -108,7 +116,7 @@ class ServerSettings(_Section):
         default=1000, ge=1, le=10_000, description="Most messages in one request; at most 10000."
     )
     max_page_size: _Count = Field(default=200, description="Most rows on a page.")
-    cors_origins: Annotated[tuple[_Name, ...], BeforeValidator(_parse_list)] = Field(
+    cors_origins: _Names = Field(
         default=(),
         description="Origins whose pages may call the service; in a variable, separated by commas.",
     )
@@ -158,6 +166,25 @@ class MemorySettings(_Section):
         default="high",
         description="Trust in the model: high for large ones, low to check the answers of small ones.",
     )
+    instructions: _Text = Field(
+        default=None, description="Further instructions to the model, such as what your application is for."
+    )
+    include: _Names = Field(
+        default=(), description="What else the model notes; in a variable, separated by commas."
+    )
+    exclude: _Names = Field(
+        default=(), description="What the model never notes; in a variable, separated by commas."
+    )
+    kinds: Annotated[dict[_Name, _Name], BeforeValidator(_parse_pairs)] = Field(
+        default={},
+        description="Kinds of entries of your own, with their descriptions; in a variable NAME=DESCRIPTION,"
+        " separated by commas.",
+    )
+    infers_after: Annotated[int | None, Field(ge=0), _Optional] = Field(
+        default=None,
+        description="After how many new entries the model infers what the user wants, worries about and"
+        " values; 0 is never. Without it, 8, or with low trust never.",
+    )
     embedder: _EmbedderName = Field(
         default="local", description="What makes vectors for search by meaning: local, none or openai:NAME."
     )
@@ -181,6 +208,11 @@ class MemorySettings(_Section):
     quiet_seconds: float = Field(
         default=300, ge=0, description="Seconds without a message after which learning from a chat starts."
     )
+
+    def extraction(self) -> dict[str, Any]:
+        """The options of an extractor that asks a model."""
+        names = {"trust", "instructions", "include", "exclude", "kinds", "infers_after"}
+        return self.model_dump(include=names, exclude_none=True)
 
 
 class ChatSettings(_Section):

@@ -166,13 +166,26 @@ async def test_candidates_are_compared_by_rule_without_a_request(
 
 @each_provider
 @in_event_loop
-async def test_the_mind_alone_is_asked_in_the_same_way(server: ProviderServer, provider: str) -> None:
-    """A run that an earlier version began has a first stage without the mind."""
-    script_of(server, provider).reply(answered(provider, {"memories": [CAT, LOVES]}, Cost(100, 10)))
+async def test_the_mind_is_inferred_from_entries(server: ProviderServer, provider: str) -> None:
+    known = [entry("home", "The user lives in Lisbon."), entry("cat", "The user has a cat, Pixel.")]
+    known.append(entry("guess", "The user is lonely.", "mind", data={"inferred": True}))
+    calm = {
+        "op": "add",
+        "kind": "values",
+        "text": "The user values a calm home.",
+        "grounds": ["e1", "e2", "e9"],
+    }
+    gone = {"op": "end", "kind": "wants", "text": "The user is lonely.", "replaces": ["e3"]}
+    script_of(server, provider).reply(answered(provider, {"memories": [calm, gone]}, Cost(100, 10)))
     async with extractor_of(server, provider) as extractor:
-        answer = await extractor.mind(HEARD, [])
-    assert [each.text for each in answer.value.candidates] == [LOVES["text"]]
+        answer = await extractor.mind(HEARD, known)
+    (found,) = answer.value.candidates
+    assert (found.text, found.rests_on, found.evidence) == (calm["text"], ("home", "cat"), ())
+    assert (found.content_type, found.data) == ("mind", {"about": "values"})
+    assert answer.value.ended == ("guess",)
     assert answer.usage == Usage(100, 10)
+    (body,) = bodies_sent(server, provider)
+    assert [line["role"] for line in quoted_in(body, "notes")] == ["profile", "profile", "guess"]
 
 
 @each_provider

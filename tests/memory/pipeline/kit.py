@@ -35,7 +35,8 @@ async def record(store: MemoryStore, text: str, user: str = "user", **more: Any)
 
 
 async def run_of(store: MemoryStore, conversation: Conversation) -> Run:
-    (run,) = await store.list_runs_of(conversation.conversation_id)
+    runs = await store.list_runs_of(conversation.conversation_id)
+    (run,) = (run for run in runs if run.kind == "learning")
     return run
 
 

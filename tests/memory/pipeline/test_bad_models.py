@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from recollect.memory.database.access import column_now
 from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.run import Run
-from recollect.sql.columns import json_to_column
-from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Reply, Usage
 
@@ -117,42 +114,3 @@ async def test_ten_thousand_candidates_are_bounded(place: Place, server: Provide
     assert (data["dropped_too_many"], data["dropped_quote_not_found"]) == (9_801, 199)
     assert sum(stage.prompt_tokens + stage.completion_tokens for stage in run.stages) == 17, "counted once"
     assert len(server.requests()) == 1
-
-
-@in_event_loop
-async def test_a_run_that_an_earlier_version_began_is_finished(
-    shared_place: Place, server: ProviderServer
-) -> None:
-    """Its first stage has no mind, and its candidates have no quotes: the model is asked for the mind."""
-    old = {"text": "a home", "candidates": [], "data": {"prompt_version": "v1"}}
-    fact = {"content_type": "profile", "text": "The user lives in Lisbon.", "evidence": ["id-1"]}
-    old["candidates"] = [
-        {**fact, "confidence": 1, "valid_from": None, "valid_to": None, "slot": None, "data": {}}
-    ]
-    server.chat.reply_always(
-        Reply.json({"memories": [memory("The user loves Lisbon.", "I love Lisbon", kind="mind")]})
-    )
-    said = [{"role": "user", "content": "I live in Lisbon. I love Lisbon.", "message_id": "id-1"}]
-    async with shared_place.open() as store:
-        conversation = await store.record_conversation("agent", "user", said)
-        (run,) = await store.list_runs_of(conversation.conversation_id)
-        await store._database.write(lambda: _begin(run.run_id, old))
-    async with (
-        OpenAIExtractor(base_url=server.base_url, api_key=server.api_key) as extractor,
-        shared_place.open(workers=1, extractor=extractor, options=OPTIONS) as store,
-    ):
-        store.start()
-        await store.drain(LONGEST)
-        texts = [entry.text for entry in await store.list_entries("agent", "user")]
-    assert texts == ["The user lives in Lisbon.", "The user loves Lisbon."]
-    assert len(server.requests()) == 1
-
-
-def _begin(run_id: str, result: dict[str, Any]) -> Script[None]:
-    """Store the first stage of a run, as a worker that was killed then has left it."""
-    yield Statement(
-        "INSERT INTO memory_run_stages (run_id, tenant, stage, model, finished_at, result, raw_response,"
-        " prompt_tokens, completion_tokens) VALUES (?1, 'default', 'modification', 'old', ?2, ?3, '', 5, 5)",
-        (run_id, column_now(), json_to_column(result)),
-    )
-    yield Statement("UPDATE memory_runs SET started_at = ?2 WHERE run_id = ?1", (run_id, column_now()))

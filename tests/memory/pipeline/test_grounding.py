@@ -150,3 +150,60 @@ def test_whatever_a_model_claims_only_quoted_words_of_the_user_are_kept(claims: 
     users = {message.message_id for message in SAID.messages if SAID.is_users(message)}
     for each in found.candidates:
         assert not each.quote or each.evidence[0] in users
+
+
+def test_a_whole_message_is_no_statement_about_the_user() -> None:
+    assert dropped("Good idea!", "good idea", said=excerpt(("user", "good idea"))) == {"copied": 1}
+
+
+def trusted(said: str, quote: str, text: str, kind: Any = "profile") -> dict[str, int]:
+    candidate = Candidate(kind, text, ("id-1",), quote=quote, is_trusted=True)
+    return dict(ground([candidate], excerpt(("user", said))).dropped)
+
+
+@pytest.mark.parametrize(
+    ("said", "quote", "text"),
+    [
+        ("Ich bin Krankenpflegerin", "Ich bin Krankenpflegerin", "Die Nutzerin ist Krankenschwester."),
+        ("ich zahle zwölftausend Euro", "zwölftausend Euro", "Der Nutzer zahlt 12.000 Euro."),
+        ("I'm 1.82m tall", "I'm 1.82m", "The user is 182 cm tall."),
+        ("I'm 1m82", "I'm 1m82", "The user is 182 cm tall."),
+        ("it cost us 1.2 million", "1.2 million", "The flat cost 1,200,000."),
+        ("we paid half a million", "half a million", "The flat cost 500,000."),
+        ("I keep a hundred and fifty sheep", "a hundred and fifty", "The user keeps 150 sheep."),
+        ("一百五十万的房贷", "一百五十万的房贷", "用户有1500000元房贷。"),
+        ("六月去云南", "六月去云南", "用户计划2026年6月去云南。"),
+        ("i live in ny", "i live in ny", "The user lives in New York."),
+        ("I'm from münchen, not poland", "not poland", "The user is from Munich and not Polish."),
+        ("**I** live in _Oslo_ now!!", "I live in Oslo now", "The user lives in Oslo."),
+        ("yes", "yes", "The user is vegetarian."),
+        ("Well, two.", "two", "The user has two children."),
+        ("是的", "是的", "用户吃素。"),
+        ("call asyncio.run() once", "asyncio.run() once", "The user wants asyncio.run() called once."),
+        ("x" * 30_000 + " I live in Oslo.", "I live in Oslo", "The user lives in Oslo."),
+    ],
+)
+def test_a_large_model_may_say_it_in_its_way(said: str, quote: str, text: str) -> None:
+    assert trusted(said, quote, text) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "quote", "text", "reason"),
+    [
+        ("I live in Oslo", "I live in Oslo", "The user lives in Rome.", "name_not_said"),
+        ("I have 2 boats", "I have 2 boats", "The user has 7500 boats.", "name_not_said"),
+        ("花了一万二", "花了一万二", "用户花了35000元。", "name_not_said"),
+        ("Twofold, I say", "two", "The user has two children.", "quote_not_found"),
+        ("I live in Oslo", "I like Oslo", "The user likes Oslo.", "quote_not_found"),
+        ("run it", "...", "The user runs.", "quote_not_found"),
+        ("print(f(x))", "print(f(x))", "print(f(x))", "code"),
+    ],
+)
+def test_a_large_model_may_not_invent(said: str, quote: str, text: str, reason: str) -> None:
+    assert trusted(said, quote, text) == {reason: 1}
+
+
+def test_a_wish_may_name_the_assistant() -> None:
+    said, text = "always answer in German", "The assistant should answer in German."
+    assert trusted(said, said, text, "instruction") == {}
+    assert trusted(said, said, text) == {"about_assistant": 1}

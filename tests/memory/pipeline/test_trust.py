@@ -1,6 +1,7 @@
 """A model that is trusted: what it names is applied as it says, and inventions are still dropped."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,9 +24,18 @@ def answering(*memories: dict[str, Any]) -> Any:
     """A model that answers so. A text in `replaces` is that of a known entry, whose id it names."""
 
     def answer(request: RecordedRequest) -> Reply:
+        if "<notes>" in str(request.body):
+            return Reply.json({"memories": []})
         ids = {line["text"].split(" (since ")[0]: line["id"] for line in quoted_in(request.body, "known")}
         given = [
-            {**each, "replaces": [ids.get(text, text) for text in each["replaces"]]} for each in memories
+            {
+                **each,
+                **{
+                    name: [ids.get(text, text) for text in each.get(name, ())]
+                    for name in ("replaces", "doubts")
+                },
+            }
+            for each in memories
         ]
         return Reply.json({"memories": given})
 
@@ -47,8 +57,9 @@ async def texts_of(store: MemoryStore) -> list[str]:
 
 
 def opened(place: Place, server: ProviderServer, **options: Any) -> MemoryStore:
+    runs = {"options": options.pop("options")} if "options" in options else {}
     extractor = OpenAIExtractor(base_url=server.base_url, api_key=server.api_key, **options)
-    return place.open(workers=1, extractor=extractor)
+    return place.open(workers=1, extractor=extractor, **runs)
 
 
 @in_event_loop
@@ -199,6 +210,45 @@ async def test_a_kind_of_the_application_is_a_profile_entry_that_says_its_kind(
         assert (entry.content_type, entry.data["kind"]) == ("profile", "room")
         body = server.requests("POST /v1/chat/completions")[0].body
         assert "Never note: prices." in json.dumps(body)
+
+
+class Topics:
+    """An embedder that knows two words for the same thing."""
+
+    name, dimensions = "topics", 3
+
+    async def embed(self, texts: Sequence[str], /) -> Any:
+        topics = ("car", "Skoda"), ("tea", "Assam"), ("",)
+        return [[float(any(word in text for word in words)) for words in topics] for text in texts]
+
+
+@in_event_loop
+async def test_if_not_all_entries_fit_the_nearest_by_meaning_are_shown(
+    file_place: Place, server: ProviderServer
+) -> None:
+    extractor = OpenAIExtractor(base_url=server.base_url, api_key=server.api_key)
+    async with file_place.open(workers=1, extractor=extractor, embedder=Topics()) as store:
+        skoda = "The user drives a blue Skoda from 2019, bought in Leeds."
+        await store.add_entry("agent", "user", "profile", skoda)
+        for number in range(310):
+            text = f"The user has painting {number} of the old harbour in the long hall of the house."
+            await store.add_entry("agent", "user", "profile", text)
+        await store.drain(LONGEST)
+        shown: list[dict[str, Any]] = []
+
+        def answer(request: RecordedRequest) -> Reply:
+            shown.extend(quoted_in(request.body, "known"))
+            return Reply.json({"memories": []})
+
+        server.chat.reply_always(answer)
+        await learn_from(store, "we need another car")
+        assert (shown[0]["id"], shown[0]["text"]) == ("e1", skoda)
+        assert 20 < len(shown) < 120
+
+
+async def learn_from(store: MemoryStore, text: str) -> None:
+    await store.record_conversation("agent", "user", [{"role": "user", "content": text}])
+    await store.drain(LONGEST)
 
 
 def test_trust_is_high_or_low() -> None:

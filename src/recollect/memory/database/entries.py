@@ -176,8 +176,9 @@ class Changes:
 
     added: tuple[NewEntry, ...] = ()
     supported: tuple[Support, ...] = ()
-    superseded: tuple[tuple[str, str], ...] = ()
-    """Existing entries that supersede others: pairs of the superseded and the superseding id."""
+    superseded: tuple[tuple[str, str | None], ...] = ()
+    """Existing entries that supersede others: pairs of the superseded and the superseding id, which is
+    missing where nothing takes the place of an entry."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.supported or self.superseded)
@@ -246,10 +247,10 @@ def supersede(memory_id: str, changes: Changes, now: StoredTime) -> Script[None]
         for target in entry.supersedes:
             said = _earlier(entry.known_from, now)
             yield from _retire(memory_id, target, said, entry.content_id, entry.valid_from)
-    said_again = {support.content_id: support.said_at for support in changes.supported}
-    added = {entry.content_id: entry.known_from for entry in changes.added}
+    times = {entry.content_id: entry.known_from for entry in changes.added}
+    times |= {support.content_id: support.said_at for support in changes.supported}
     for target, by in changes.superseded:
-        yield from _retire(memory_id, target, _earlier((added | said_again).get(by), now), by, None)
+        yield from _retire(memory_id, target, _earlier(times.get(by or ""), now), by, None)
 
 
 def _earlier(time: datetime | None, now: StoredTime) -> StoredTime:

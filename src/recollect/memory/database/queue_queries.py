@@ -17,8 +17,10 @@ LONGEST = 3600.0
 _IMPOSSIBLE = LONGEST + 60  # seconds from now: no right clock has set a later time
 COLUMNS = (
     "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
-    " started_at, finished_at, error, model"
+    " started_at, finished_at, error, model, kind"
 )
+MIND = "mind"
+"""The kind of a run that infers from entries. One that learns from messages has none."""
 STAGE_COLUMNS = "stage, model, finished_at, result, raw_response, prompt_tokens, completion_tokens"
 _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
 _START = f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, {{}})"
@@ -93,6 +95,7 @@ class QueueQueries:
             f" WHERE content_id {dialect.among.format(f'SELECT value FROM {ids} AS wanted')}"
         )
         self.make_runs = make_runs(dialect, "?1", "?2", "?3", "?4", "?5")
+        self.make_mind_run = _make_mind_run(dialect)
         self.claims_at_once = _claims_at_once(dialect, self.claim), _claims_at_once(dialect, self.claim_any)
         """The same for one tenant and for any, which also start the run and read its messages."""
         # By the number of stages.
@@ -202,6 +205,28 @@ def _store_last(dialect: Dialect, extend: str, count: int) -> str:
         f" closed AS ({closed}), before AS ({before}) SELECT (SELECT count(*) FROM held),"
         " (SELECT count(*) FROM added),"
         " (SELECT next_position FROM advanced), before.* FROM (SELECT 1) AS one LEFT JOIN before ON true"
+    )
+
+
+def _make_mind_run(dialect: Dialect) -> str:
+    """Adds a run that infers, after a run that learned, over the same messages.
+
+    It needs so many entries that were learned since the last one. One that waits already will see them too.
+    """
+    own = f"FROM {RUNS.name} WHERE memory_id = learned.memory_id"
+    last = f"(SELECT coalesce(max(sequence), 0) {own} AND kind = '{MIND}')"
+    new = (
+        f"SELECT count(*) FROM {CONTENTS.name} AS entry JOIN {RUNS.name} AS source"
+        " ON source.run_id = entry.run_id WHERE entry.memory_id = learned.memory_id"
+        f" AND entry.content_type <> 'mind' AND source.sequence > {last}"
+    )
+    return (
+        f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
+        " created_at, status, is_open, attempts, sequence, kind) SELECT CAST(?2 AS VARCHAR), tenant,"
+        f" memory_id, conversation_id, first_index, last_index, {dialect.time.format('?3')}, 'pending', 1, 0,"
+        f" (SELECT max(sequence) + 1 {own}), '{MIND}' FROM {RUNS.name} AS learned WHERE run_id = ?1"
+        f" AND NOT EXISTS (SELECT 1 {own} AND is_open = 1 AND kind = '{MIND}')"
+        f" AND ({new}) >= CAST(?4 AS BIGINT)"
     )
 
 

@@ -25,6 +25,7 @@ STATUSES = ("pending", "running", "done", "failed")
 
 _OF_TENANT = "tenant = ?1"
 _OF_ANY_TENANT = "CAST(?1 AS VARCHAR) IS NULL"
+_LEARNS = "kind IS NULL"
 _FAILURE_COLUMNS = "attempt, stage, failed_at, error, raw_response, prompt_tokens, completion_tokens"
 
 
@@ -52,6 +53,7 @@ class RunQueries:
         """Whose runs they are, the first message that they read, and how many entries they have added."""
         self.open_in_memory = (
             f"SELECT count(DISTINCT conversation_id) FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
+            f" AND {_LEARNS}"
         )
         self.of_conversation = (
             f"SELECT {COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2"
@@ -107,7 +109,8 @@ class RunQueries:
             " WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1 THEN 'failed'"
             " WHEN max(is_open) = 1 THEN 'pending' WHEN max(error) IS NOT NULL THEN 'partial'"
             " ELSE 'remembered' END AS state FROM"
-            f" (SELECT conversation_id, status, is_open, error FROM {RUNS.name} WHERE {whose} UNION ALL"
+            f" (SELECT conversation_id, status, is_open, error FROM {RUNS.name} WHERE {whose} AND {_LEARNS}"
+            " UNION ALL"
             f" SELECT conversation_id, 'pending', 1, NULL FROM {CONVERSATIONS.name}"
             f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS run"
             " GROUP BY conversation_id) AS conversations GROUP BY state"
@@ -134,7 +137,8 @@ def conversations_to_learn(dialect: Dialect, memory: str) -> str:
     waiting_in = "memory_id" if dialect is POSTGRESQL else "+memory_id"
     return (
         "SELECT count(*) FROM (SELECT conversation_id"
-        f" FROM {RUNS.name} WHERE memory_id = {memory} AND is_open = 1 UNION SELECT conversation_id"
+        f" FROM {RUNS.name} WHERE memory_id = {memory} AND is_open = 1 AND {_LEARNS}"
+        " UNION SELECT conversation_id"
         f" FROM {CONVERSATIONS.name} WHERE {waiting_in} = {memory} AND {WAITING_CONVERSATIONS}) AS pending"
     )
 

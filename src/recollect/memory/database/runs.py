@@ -36,6 +36,7 @@ from .queue_queries import (
     COLUMNS,
     CONTEXT,
     LONGEST,
+    MIND,
     STAGE_COLUMNS,
     START_OLDEST,
     LastStagesKey,
@@ -91,6 +92,12 @@ class RunRow(NamedTuple):
     finished_at: StoredTime | None
     error: str | None
     model: str | None
+    kind: str | None
+
+    @property
+    def infers(self) -> bool:
+        """Whether it infers from entries, instead of learning from messages."""
+        return self.kind == MIND
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,11 @@ def enqueue(
 def new_runs(spans: Sequence[tuple[int, int]]) -> list[dict[str, str | int]]:
     """New runs, as `make_runs` takes them."""
     return [{"run_id": new_id(), "first": first, "last": last} for first, last in spans]
+
+
+def enqueue_mind(queries: QueueQueries, task: Task, fewest: int, now: StoredTime) -> Statement:
+    """Create a run that infers, if so many entries are new since the last one. The queue row is locked."""
+    return Statement(queries.make_mind_run, (task.run.run_id, new_id(), now, fewest))
 
 
 def memory_of_failed(tenant: str, run_id: str) -> Script[str | None]:

@@ -230,7 +230,7 @@ RUNS = Table(
         Column("attempts", "integer"),
         *_times("created_at"),
         *_times("started_at", "finished_at", required=False),
-        *_optional("error", "model"),
+        *_optional("error", "model", "kind"),
     ),
     key=("run_id",),
     unique=(("memory_id", "sequence"),),

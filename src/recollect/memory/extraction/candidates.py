@@ -44,7 +44,32 @@ def to_candidates(
     found = [(sources.quoted(draft), sources.cited_by(draft)) for draft in drafts]
     read = _trusted_candidate if trust == "high" else _candidate
     own = {kind.lower(): kind for kind in kinds}
-    return [_of_kind(read(draft, cited, known), own.get(draft.kind)) for draft, cited in found]
+    return [
+        replace(
+            _of_kind(read(draft, cited, known), own.get(draft.kind)),
+            shakes=tuple(entry.content_id for entry in _at(draft.doubted, known)),
+        )
+        for draft, cited in found
+    ]
+
+
+def to_mind(drafts: Sequence[Draft], known: Sequence[Entry]) -> tuple[list[Candidate], tuple[str, ...]]:
+    """The inferences of a response, and the ids of the known entries that it ends."""
+    ended = [entry for draft in drafts if draft.operation == "end" for entry in _at(draft.replaced, known)]
+    inferences = [
+        Candidate(
+            "mind",
+            draft.text,
+            (),
+            draft.confidence,
+            data={"about": draft.kind} if draft.kind else {},
+            replaces=tuple(entry.content_id for entry in _at(draft.replaced, known)),
+            rests_on=tuple(entry.content_id for entry in _at(draft.grounds, known)),
+        )
+        for draft in drafts
+        if draft.operation != "end"
+    ]
+    return inferences, tuple(entry.content_id for entry in ended)
 
 
 def _of_kind(candidate: Candidate, kind: str | None) -> Candidate:
@@ -56,7 +81,7 @@ def _of_kind(candidate: Candidate, kind: str | None) -> Candidate:
 
 def _trusted_candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -> Candidate:
     """A candidate as the model wrote it."""
-    replaced = _replaced(draft, known)
+    replaced = _at(draft.replaced, known)
     confirms = replaced[0].content_id if replaced and draft.operation == "confirm" else ""
     is_end = draft.operation == "end" and bool(replaced)
     kind = replaced[0].content_type if is_end else draft.content_type
@@ -77,8 +102,9 @@ def _trusted_candidate(draft: Draft, cited: Sequence[Message], known: Sequence[E
     )
 
 
-def _replaced(draft: Draft, known: Sequence[Entry]) -> list[Entry]:
-    return [known[place] for place in draft.replaced if place < len(known)]
+def _at(places: Iterable[int], known: Sequence[Entry]) -> list[Entry]:
+    """The known entries at some places. A number that was not given to the model names none."""
+    return [known[place] for place in places if place < len(known)]
 
 
 class _Sources:
@@ -137,7 +163,7 @@ def _candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -
         _data_of(content_type, date, slot, cited),
         quote=draft.quote,
         quotes=draft.quotes,
-        replaces=tuple(entry.content_id for entry in _replaced(draft, known)),
+        replaces=tuple(entry.content_id for entry in _at(draft.replaced, known)),
         expires_at=_expiry_of(content_type, draft, cited),
     )
 

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args
 
 from ...errors import ExtractionError, ModelRefusedError, UnusableAnswerError
 from ...extras import DEFAULT_ANTHROPIC_MODEL
@@ -22,9 +24,16 @@ from ...models.client import DEFAULT_MAX_INPUT_TOKENS, MOST_RAW
 from ...models.errors import TooLongError
 from ..entry import Entry
 from ..pipeline.stages import Answer, Candidate, Excerpt, Extractor, Mind, Modification, Update, Usage
-from .candidates import Trust, to_candidates
+from .candidates import Trust, to_candidates, to_mind
 from .decisions import decide
-from .prompt import PROMPT_VERSION, Application, ExtractionPrompt, extraction_prompt, split_excerpt
+from .prompt import (
+    PROMPT_VERSION,
+    Application,
+    ExtractionPrompt,
+    extraction_prompt,
+    inference_prompt,
+    split_excerpt,
+)
 from .responses import parse_response
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ _TIMEOUT = 60.0  # seconds
 _MAX_RETRIES = 0  # the pipeline retries a failed run; retries of the client would multiply its attempts
 _MOST_SUMMARIZED = 50  # candidates in the summary of a stage
 _MIND = "mind"
+_INFERS_AFTER = 8  # new entries
 _OPENAI_APIS: dict[str, type[ModelClient]] = {
     "chat_completions": OpenAIModel,
     "responses": OpenAIResponsesModel,
@@ -62,6 +72,9 @@ class ExtractorOptions(ModelOptions, total=False):
     kinds: Mapping[str, str]
     """Kinds of the application with their descriptions. Their entries are of type `profile`, with the kind in
     `content_data`."""
+    infers_after: int
+    """After how many new entries a run of its own infers what the user wants, worries about and values: 8,
+    or 0 for never. With low trust, it is never if this is not given."""
 
 
 class ModelExtractor(UsesModel):
@@ -75,11 +88,15 @@ class ModelExtractor(UsesModel):
         max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
         trust: Trust = "high",
         application: Application | None = None,
+        infers_after: int | None = None,
     ) -> None:
         super().__init__(client, max_input_tokens=max_input_tokens, least_input_tokens=_LEAST_INPUT_TOKENS)
         if trust not in get_args(Trust):
             raise ValueError(f"trust must be one of {', '.join(get_args(Trust))}")
         self._trust = trust
+        self.infers_after = (
+            (_INFERS_AFTER if trust == "high" else 0) if infers_after is None else infers_after
+        )
         self._application = application or Application()
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
@@ -101,44 +118,53 @@ class ModelExtractor(UsesModel):
         decisions = await asyncio.to_thread(lambda: tuple(decide(candidates, known)))
         return Answer(Update(decisions), data=_answer_data({}))
 
-    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:  # noqa: ARG002
-        """What the user seems to think, feel and want.
-
-        Only a run that an earlier version has begun asks for it: the first stage answers for it, too.
-        """
-        answer = await self._extract(excerpt)
-        return _with_value(answer, _mind_of(answer.value))
+    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
+        """What known entries together imply that the user wants, worries about, values, or how they work."""
+        if not known:
+            return Answer(_mind_of(()), data=_answer_data({}))
+        answer = await self._ask(
+            lambda budget: inference_prompt(excerpt, known, budget),
+            lambda text: _read_mind(known, text),
+        )
+        inferences, ended = answer.value
+        return _with_value(answer, replace(_mind_of(inferences), ended=ended))
 
     async def _extract(self, excerpt: Excerpt) -> Answer[Found]:
         """The candidates of all kinds."""
         answers: list[Answer[Found]] = []
         for part in await asyncio.to_thread(split_excerpt, excerpt, self._max_input_tokens):
             try:
-                answers.append(await self._answer(part))
+                answers.append(await self._ask(partial(self._prompt, part), partial(self._read, part)))
             except ExtractionError as error:
                 _add_usage(error, _sum([answer.usage for answer in answers]))
                 raise
         return _join(answers)
 
-    async def _answer(self, excerpt: Excerpt) -> Answer[Found]:
-        prompt, response = await self._ask_within_limits(excerpt)
+    async def _ask(
+        self, build: Callable[[int], ExtractionPrompt], read: Callable[[str], tuple[T, Counts]]
+    ) -> Answer[T]:
+        """What is read in the response to a prompt, which is built for so many tokens."""
+        prompt, response = await self._ask_within_limits(build)
         raw, usage = response.text[:MOST_RAW], _usage_of(response)
         try:
             _check_complete(response)
-            found, counts = await asyncio.to_thread(self._read, excerpt, response.text)
+            found, counts = await asyncio.to_thread(read, response.text)
         except ExtractionError as error:
             error.raw_response = raw
             _add_usage(error, usage)
             raise
         return Answer(found, raw, usage, _answer_data({**prompt.counts, **counts}))
 
-    async def _ask_within_limits(self, excerpt: Excerpt) -> tuple[ExtractionPrompt, ModelResponse]:
+    async def _ask_within_limits(
+        self, build: Callable[[int], ExtractionPrompt]
+    ) -> tuple[ExtractionPrompt, ModelResponse]:
         """The response of the model. If the input is too long for it, half of the input is sent."""
-        prompt = await self._build(excerpt, self._max_input_tokens)
+        # In a thread: quoting a long conversation would block the event loop.
+        prompt = await asyncio.to_thread(build, self._max_input_tokens)
         try:
             return prompt, await self._client.ask(prompt.request)
         except TooLongError:
-            prompt = await self._build(excerpt, self._max_input_tokens // 2)
+            prompt = await asyncio.to_thread(build, self._max_input_tokens // 2)
         try:
             return prompt, await self._client.ask(prompt.request)
         except TooLongError as error:
@@ -146,9 +172,8 @@ class ModelExtractor(UsesModel):
                 "the model rejects even half of the input as too long"
             ) from error.__cause__
 
-    async def _build(self, excerpt: Excerpt, budget: int) -> ExtractionPrompt:
-        # In a thread: quoting a long conversation would block the event loop.
-        prompt = await asyncio.to_thread(extraction_prompt, excerpt, budget, self._application)
+    def _prompt(self, excerpt: Excerpt, budget: int) -> ExtractionPrompt:
+        prompt = extraction_prompt(excerpt, budget, self._application)
         left_out = prompt.counts.get("messages_left_out", 0)
         if left_out:
             logger.warning("messages left out of a prompt, because the model accepts no more: %d", left_out)
@@ -181,13 +206,13 @@ class OpenAIExtractor(ModelExtractor):
         **options: Unpack[ExtractorOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
-        trust, application, reach = _split(options)
+        learning, reach = _split(options)
         if api not in _OPENAI_APIS:
             raise ValueError(f"api must be one of {', '.join(_OPENAI_APIS)}")
         chat_model = _OPENAI_APIS[api](
             model, owner=type(self).__name__, client=client, max_retries=_MAX_RETRIES, **reach
         )
-        super().__init__(chat_model, max_input_tokens, trust, application)
+        super().__init__(chat_model, max_input_tokens, **learning)
 
 
 class AnthropicExtractor(ModelExtractor):
@@ -207,7 +232,7 @@ class AnthropicExtractor(ModelExtractor):
         **options: Unpack[ExtractorOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
-        trust, application, reach = _split(options)
+        learning, reach = _split(options)
         chat_model = AnthropicModel(
             model,
             owner=type(self).__name__,
@@ -216,11 +241,14 @@ class AnthropicExtractor(ModelExtractor):
             max_output_tokens=max_output_tokens,
             **reach,
         )
-        super().__init__(chat_model, max_input_tokens, trust, application)
+        super().__init__(chat_model, max_input_tokens, **learning)
 
 
-def build_extractor(name: str, trust: Trust = "high") -> Extractor:
-    """Build the extractor that a configuration names: `offline`, `openai:MODEL` or `anthropic:MODEL`."""
+def build_extractor(name: str, **options: Unpack[ExtractorOptions]) -> Extractor:
+    """Build the extractor that a configuration names: `offline`, `openai:MODEL` or `anthropic:MODEL`.
+
+    The options are those of a model; learning by rule has none.
+    """
     if name == "offline":
         from ..offline import OfflineExtractor
 
@@ -229,18 +257,29 @@ def build_extractor(name: str, trust: Trust = "high") -> Extractor:
     if kind not in ("openai", "anthropic") or not model:
         raise ValueError("a model must be offline, openai:NAME or anthropic:NAME")
     extractor = OpenAIExtractor if kind == "openai" else AnthropicExtractor
-    return extractor(model, trust=trust)
+    return extractor(model, **options)
 
 
-def _split(options: ExtractorOptions) -> tuple[Trust, Application, ModelOptions]:
-    """How far to trust a model, what the application wants, and how to reach the model."""
+class _Learning(TypedDict):
+    trust: Trust
+    application: Application
+    infers_after: int | None
+
+
+def _split(options: ExtractorOptions) -> tuple[_Learning, ModelOptions]:
+    """How to learn with a model, and how to reach it."""
     application = Application(
         options.pop("instructions", ""),
         tuple(options.pop("include", ())),
         tuple(options.pop("exclude", ())),
         dict(options.pop("kinds", {})),
     )
-    return options.pop("trust", "high"), application, cast(ModelOptions, options)
+    learning = _Learning(
+        trust=options.pop("trust", "high"),
+        application=application,
+        infers_after=options.pop("infers_after", None),
+    )
+    return learning, cast(ModelOptions, options)
 
 
 # --- answers ---
@@ -268,6 +307,13 @@ def _join(answers: Sequence[Answer[Found]]) -> Answer[Found]:
         _sum([answer.usage for answer in answers]),
         _answer_data(counts),
     )
+
+
+def _read_mind(known: Sequence[Entry], text: str) -> tuple[tuple[list[Candidate], tuple[str, ...]], Counts]:
+    """The inferences in a response, the entries that it ends, and counts of what was not read."""
+    parsed = parse_response(text)
+    counts = {"dropped_unreadable": parsed.unreadable, "dropped_too_many": parsed.too_many}
+    return to_mind(parsed.drafts, known), counts
 
 
 def _mind_of(found: Sequence[Candidate]) -> Mind:

@@ -14,6 +14,7 @@ from ...items import estimate_text_tokens
 from ...models import ModelRequest, ResponseSchema
 from ...models.prompts import PromptTemplate, load_prompt
 from ..conversation import Message
+from ..entry import Entry
 from ..pipeline.stages import Excerpt
 from .quotes import number_messages, quote_earlier, quote_known, quote_messages, tokens_of_message
 
@@ -21,6 +22,7 @@ PROMPT_VERSION = "v3"
 """The folder of the prompt in use."""
 
 _NAME = "extraction"
+_MIND = "mind"
 _SHARE = 0.75  # of the room in a request; the rest is for the messages before the part
 _MOST_PARTS = 8  # messages of a conversation that is longer than these parts are shortened
 _MOST_EARLIER = 20  # messages before a part that may be quoted
@@ -29,6 +31,7 @@ _KANA = re.compile("[\u3040-\u30ff]")
 _LATIN = re.compile("[A-Za-z]+")
 _IN_CHINESE = " 每条 text 都用中文写，以“用户”开头。"
 _MOST_OF_KNOWN = 1500  # tokens of known entries
+_MOST_OF_NOTES = 4000  # tokens of the entries that a model infers from
 _SHARE_OF_KNOWN = 3  # known entries have at most one part in so many of the room
 
 
@@ -104,6 +107,21 @@ def extraction_prompt(
         "known_left_out": known.left_out,
     }
     return ExtractionPrompt(ModelRequest(template.instructions + wishes.text, text, schema), counts)
+
+
+def inference_prompt(excerpt: Excerpt, known: Sequence[Entry], budget: int) -> ExtractionPrompt:
+    """Ask what known entries imply about the user that none of them says."""
+    template = load_prompt(__package__, PROMPT_VERSION, _MIND)
+    room = budget - template.tokens
+    notes = quote_known(known, min(_MOST_OF_NOTES, 2 * room // _SHARE_OF_KNOWN))
+    messages = quote_messages(excerpt, number_messages(excerpt), min(_MOST_OF_NOTES, room - notes.tokens))
+    text = template.template.substitute(
+        known=notes.text, messages=messages.text, language=_language_of(excerpt)
+    )
+    schema = None if template.schema is None else ResponseSchema(_MIND, template.schema)
+    return ExtractionPrompt(
+        ModelRequest(template.instructions, text, schema), {"known_left_out": notes.left_out}
+    )
 
 
 def _language_of(excerpt: Excerpt) -> str:

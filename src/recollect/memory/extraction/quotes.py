@@ -13,6 +13,8 @@ from ...items import estimate_text_tokens
 from ...models.text import to_valid_unicode
 from ..conversation import Message
 from ..entry import Entry
+from ..lifetime import DOUBTFUL_BELOW
+from ..pipeline.inferences import is_inferred
 from ..pipeline.stages import Excerpt
 
 # Characters of a message. The first bound with which all messages fit is used.
@@ -142,7 +144,9 @@ def _message_line(excerpt: Excerpt, number: str | None, message: Message, longes
 
 def _entry_line(number: str, entry: Entry) -> str:
     since = f" (since {entry.valid_from})" if entry.valid_from else ""
-    return _one_line(f"{number} {entry.content_type}: {shorten(entry.text, _LONGEST_ENTRY)}{since}")
+    doubtful = " (doubtful)" if entry.confidence < DOUBTFUL_BELOW else ""
+    kind = "guess" if is_inferred(entry) else entry.content_type
+    return _one_line(f"{number} {kind}: {shorten(entry.text, _LONGEST_ENTRY)}{since}{doubtful}")
 
 
 def _one_line(text: str) -> str:

@@ -40,6 +40,8 @@ _MOST_QUOTES = 3
 _DATES = ("date", "happened_on", "happened_at", "occurred_on", "valid_from", "since")
 _ENDS = ("until", "valid_to", "ends_on", "expires_at", "expires")
 _REPLACED = ("replaces", "replace", "supersedes", "updates", "targets", "ids", "ends", "confirms")
+_DOUBTED = ("doubts", "doubtful", "shakes")
+_GROUNDS = ("grounds", "ground", "based_on", "rests_on")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class Draft:
     until: str | None = None
     expires_at: str | None = None
     replaced: tuple[int, ...] = ()
+    doubted: tuple[int, ...] = ()
+    """The indexes of the entries that it makes doubtful."""
+    grounds: tuple[int, ...] = ()
+    """The indexes of the entries that it is inferred from."""
     operation: Operation = "add"
     quotes: tuple[str, ...] = field(default=(), repr=False)
     """The further quotes."""
@@ -179,6 +185,8 @@ def _parse_draft(fields: dict[str, Any]) -> Draft | None:
         None if _is_before(until, date) else until,
         _first_date(fields, ("expires_at", "expires")),
         parse_places(first_of(fields, _REPLACED), "e"),
+        parse_places(first_of(fields, _DOUBTED), "e"),
+        parse_places(first_of(fields, _GROUNDS), "e"),
         _OPERATIONS.get(str(first_of(fields, _OPS)).strip().lower(), "add"),
         quotes[1:],
         kind.strip().lower() if isinstance(kind, str) else "",

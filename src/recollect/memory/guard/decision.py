@@ -67,7 +67,8 @@ def check_candidates(
 
 def check_entry(candidate: Candidate, text: str, is_masked: bool, of_user: Collection[str]) -> str | None:
     """Why a candidate must not become an entry; `None` if it may. `text` is its text with secrets masked."""
-    if not any(message in of_user for message in candidate.evidence):
+    # An inference rests on entries, which rest on what the user said.
+    if not candidate.rests_on and not any(message in of_user for message in candidate.evidence):
         return NOT_OF_USER
     if find_steering(candidate.text):
         return STEERING

@@ -89,7 +89,7 @@ class _Consolidation:
     def __init__(self, known: Sequence[Entry], said_at: Mapping[str, datetime]) -> None:
         self.added: list[NewEntry] = []
         self.supported: list[Support] = []
-        self.superseded: list[tuple[str, str]] = []
+        self.superseded: list[tuple[str, str | None]] = []
         self._known = known
         self._by_id = {entry.content_id: entry for entry in known}
         self._said_at = said_at
@@ -121,16 +121,16 @@ class _Consolidation:
             later = self._later(candidate, decision)
             targets = self._targets(candidate, decision)
             if not self._merge(candidate, evidence, targets):
-                new = _new_entry(candidate, self._with_doubted(candidate, evidence), targets, said_at, later)
+                new = _new_entry(candidate, self._with_known(candidate, evidence), targets, said_at, later)
                 self._end_new_entries(new, candidate)
                 self._references[candidate.reference] = len(self.added)
                 self.added.append(new)
 
-    def _with_doubted(self, candidate: Candidate, evidence: Cited) -> Cited:
-        """The evidence of an entry in doubt: it also rests on that of the entry that it repeats."""
-        doubted = self._by_id.get(candidate.doubts)
-        cited = doubted.evidence if doubted else ()
-        return tuple(dict.fromkeys((*evidence, *((each.conversation_id, each.message_id) for each in cited))))
+    def _with_known(self, candidate: Candidate, evidence: Cited) -> Cited:
+        """The evidence of an entry, with that of the entries that it repeats in doubt or is inferred from."""
+        named = [self._by_id[each] for each in (candidate.doubts, *candidate.rests_on) if each in self._by_id]
+        cited = [(each.conversation_id, each.message_id) for entry in named for each in entry.evidence]
+        return tuple(dict.fromkeys((*evidence, *cited)))
 
     def _end_new_entries(self, new: NewEntry, candidate: Candidate) -> None:
         """Mark the entries of the same stage that a later one ends: both are added, one is current."""
@@ -159,6 +159,8 @@ class _Consolidation:
 
     def _time_of(self, candidate: Candidate) -> datetime | None:
         times = [self._said_at[each] for each in candidate.evidence if each in self._said_at]
+        if candidate.rests_on:  # an inference is as new as what is known
+            times += [entry.said_at for entry in self._known if entry.said_at]
         return min(max(times), latest_allowed()) if times else None
 
     def _later(self, candidate: Candidate, decision: Decision) -> Entry | None:

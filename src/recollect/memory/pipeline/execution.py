@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -25,11 +26,14 @@ from ..entry import Entry
 from ..facts.clauses import facts_of
 from ..guard.secrets import mask_secrets
 from .consolidation import apply_changes, consolidate, slots_of, split_facts
+from .doubts import doubts_after
 from .grounding import ground
 from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, nothing_rejected, retell
+from .inferences import INFERRED, ground_inferences
 from .merging import merge_entries
+from .nearest import NearestEntries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
-from .results import describe_left_out, merge_results, pipeline_result
+from .results import describe_left_out, merge_mind, merge_results, mind_run_result, pipeline_result
 from .stages import (
     CONSOLIDATION,
     REFERENCE,
@@ -57,6 +61,7 @@ _FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeate
 _LONGEST_PAUSE = 5.0
 _MOST_COMPARED = 40  # messages of the user, whose known entries are given to an extractor
 _LONGEST_COMPARED = 2000  # characters of each
+_MOST_SHOWN = 40  # entries that surely fit into a prompt
 _MOST_KNOWN = 300  # entries of a memory that are all given to an extractor
 
 
@@ -113,6 +118,11 @@ def _changes_by_others(changes: Changes) -> bool:
     return bool(changes.superseded) or any(entry.superseded_by or entry.remains_of for entry in changes.added)
 
 
+def _write_together(statements: Sequence[Statement]) -> Script[None]:
+    if statements:
+        yield combine(statements)
+
+
 def _any_entry(_: Entry) -> bool:
     return True
 
@@ -136,7 +146,9 @@ class Execution:
         lease_seconds: float,
         meter: GuardedMeter,
         may_store: MayStore,
+        nearest: NearestEntries | None = None,
     ) -> None:
+        self._nearest = nearest
         self.stage: Stage = "modification"
         self._database = database
         self._extractor = extractor
@@ -151,6 +163,7 @@ class Execution:
         self._found: Modification | None = None
         self._may_merge = True  # not known if the stages before were executed in an earlier attempt
         self._is_done = False
+        self._has_shaken = False  # whether an inference has become doubtful
         # Stages that cost no model call are stored together: a crash repeats them, which costs little.
         self._stores_together = getattr(extractor, "asks_no_model", False)
         self._unstored: list[tuple[StageRecord, Changes]] = []
@@ -162,11 +175,13 @@ class Execution:
         stages: dict[Stage, Callable[[], Coroutine[Any, Any, None]]] = {
             "modification": self._modification,
             "update": self._update,
-            "mind": self._mind,
+            "mind": self._infer if self._task.run.infers else self._mind,
         }
         if len(self._excerpt.unknown_names()) == 1:  # otherwise there is nothing to find out
             self._excerpt = replace(self._excerpt, display_name=await self._find_display_name())
         for self.stage in STAGES:
+            if self._task.run.infers and self.stage != "mind":
+                continue
             if self.stage not in self._finished:
                 await stages[self.stage]()
             if self._is_cancelled:
@@ -188,7 +203,7 @@ class Execution:
         rejected = await self._find_rejected()
         if self._excerpt.messages:  # they may have been erased
             if getattr(self._extractor, "reads_known", False):
-                self._excerpt = replace(self._excerpt, known=await self._known_about_messages())
+                await self._read_known()
             answer = await self._under_lease(self._extractor.modification(self._excerpt))
         candidates, dropped = self._grounded(answer.value.candidates)
         mind = answer.value.mind
@@ -214,6 +229,11 @@ class Execution:
         if candidates:
             answer = await self._under_lease(self._extractor.update(self._excerpt, candidates, known))
         decisions = apply_replacements(candidates, answer.value.decisions, known)
+        doubts = await self._doubts_after(candidates, decisions, known)
+        if doubts:
+            candidates = (*candidates, *doubts)
+            known = list({entry.content_id: entry for entry in (*known, *self._excerpt.known)}.values())
+            decisions = apply_replacements(candidates, decisions, known)
         known = await self._with_evidence(candidates, known, decisions)
         changes = self._consolidate(candidates, decisions, known)
         result = msgspec.to_builtins(Update(decisions))
@@ -234,6 +254,23 @@ class Execution:
         else:
             answer = Answer(Mind("", None, ()))
         await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
+
+    async def _infer(self) -> None:
+        """Infer from what is known. Such a run learns nothing from messages, and has this stage alone."""
+        rejected = await self._find_rejected()
+        await self._read_known()
+        known = list(self._excerpt.known)
+        known = await retry_until_available(self._task, partial(self._database.with_evidence, known))
+        answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
+        mind, dropped = ground_inferences(answer.value, known, is_all=self._knows_all)
+        mind = replace(mind, insights=retell(mind.candidates) if dropped else mind.insights)
+        answer = guard_mind(_with_dropped(replace(answer, value=mind), dropped), self._excerpt, rejected)
+        candidates = answer.value.candidates
+        changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
+        ended = tuple((each, None) for each in answer.value.ended)
+        changes = replace(changes, superseded=(*changes.superseded, *ended))
+        self._is_done = True
+        await self._store(answer, msgspec.to_builtins(answer.value), changes, is_last=True)
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
         if self._first_result().mind is None:  # that of the first stage is grounded already
@@ -257,11 +294,35 @@ class Execution:
         self._is_done = not self._may_merge
         await self._store(answer, found, changes, is_last=self._is_done)
 
+    async def _doubts_after(
+        self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
+    ) -> list[Candidate]:
+        """Doubtful copies of the known entries that rest on what the decisions change."""
+        is_change = any(each.action == "supersede" for each in decisions)
+        if not is_change and not any(each.shakes for each in candidates):
+            return []
+        if not getattr(self._extractor, "reads_known", False):
+            return []
+        if not self._excerpt.known:  # the stage before was executed in an earlier attempt
+            await self._read_known()
+        everything = {entry.content_id: entry for entry in (*known, *self._excerpt.known)}
+        doubts = doubts_after(
+            candidates,
+            decisions,
+            list(everything.values()),
+            self._said_at(),
+            by_plan=not self._stores_together,
+        )
+        self._has_shaken = any(each.data.get(INFERRED) for each in doubts)
+        return doubts
+
+    def _said_at(self) -> dict[str, datetime]:
+        return {message.message_id: message.created_at for message in self._task.messages}
+
     def _consolidate(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
     ) -> Changes:
-        said_at = {message.message_id: message.created_at for message in self._task.messages}
-        return consolidate(self._task.run.conversation_id, candidates, decisions, known, said_at)
+        return consolidate(self._task.run.conversation_id, candidates, decisions, known, self._said_at())
 
     def _first_result(self) -> Modification:
         """The result of the first stage."""
@@ -305,6 +366,10 @@ class Execution:
     def _is_current(self, entry: Entry) -> bool:
         return entry.memory_id == self._task.run.memory_id and entry.retired_at is None
 
+    async def _read_known(self) -> None:
+        """Read what is known about the messages, for the extractor."""
+        self._excerpt = replace(self._excerpt, known=await self._known_about_messages())
+
     async def _known_about_messages(self) -> tuple[Entry, ...]:
         """All current entries, or if there are too many the newest with those about the same matters."""
         key = (self._task.run.memory_id, column_now(), _MOST_KNOWN + 1)
@@ -313,11 +378,21 @@ class Execution:
         self._knows_all = len(newest) <= _MOST_KNOWN
         said = [each.content for each in self._excerpt.messages if self._excerpt.is_users(each)]
         texts = [text[:_LONGEST_COMPARED] for text in said[-_MOST_COMPARED:]]
-        if self._knows_all:
+        if self._knows_all and len(newest) <= _MOST_SHOWN:
             return by_relevance(newest, texts)
-        related = partial(self._database.related, self._task.run.memory_id, texts, SINGLE_SLOTS)
-        found = [*(await retry_until_available(self._task, related)), *newest]
-        return by_relevance({entry.content_id: entry for entry in found}.values(), texts)
+        run, near = self._task.run, list[str]()
+        if self._nearest is not None and texts:
+            find = partial(self._nearest.find, run.tenant, run.memory_id, texts)
+            near = await retry_until_available(self._task, find)
+        found = {entry.content_id: entry for entry in newest}
+        if not self._knows_all:
+            related = partial(self._database.related, run.memory_id, texts, SINGLE_SLOTS)
+            found |= {each.content_id: each for each in await retry_until_available(self._task, related)}
+            missing = [each for each in near if each not in found]
+            by_id = partial(self._database.entries_by_id, run.tenant, missing)
+            others = (await retry_until_available(self._task, by_id)).values()
+            found |= {each.content_id: each for each in others if self._is_current(each)}
+        return by_relevance(found.values(), texts, near)
 
     async def _with_evidence(
         self, candidates: Sequence[Candidate], known: list[Entry], decisions: Sequence[Decision]
@@ -406,8 +481,30 @@ class Execution:
         waiting = yield from self._change_script(
             changed, None if depends else ending.next_position - last.places
         )
-        result = pipeline_result(self._finished, len(task.messages))
-        yield combine([*waiting, *runs.release_statements(queue, task, result, merge_results, ending.before)])
+        if self._fewest_new is not None:
+            yield from _write_together(waiting)  # the new entries count
+            yield runs.enqueue_mind(queue, task, self._fewest_new, column_now())
+            waiting = []
+        result, merge = self._result()
+        yield combine([*waiting, *runs.release_statements(queue, task, result, merge, ending.before)])
+
+    def _result(self) -> tuple[dict[str, Any], runs.MergeResults]:
+        """The result of the run, and how it changes that of the conversation."""
+        messages = len(self._task.messages)
+        if self._task.run.infers:
+            return mind_run_result(self._finished["mind"], messages), merge_mind
+        return pipeline_result(self._finished, messages), merge_results
+
+    @property
+    def _fewest_new(self) -> int | None:
+        """After how many new entries a run that infers follows; `None` if none does.
+
+        It follows at once if an inference has lost ground.
+        """
+        fewest: int = getattr(self._extractor, "infers_after", 0)
+        if self._task.run.infers or fewest < 1:
+            return None
+        return 0 if self._has_shaken else fewest
 
     def _change_script(self, changed: Unstored, first: int | None) -> Script[list[Statement]]:
         """Apply changes to the memory; returns the statements that are left to run at the end.
@@ -419,9 +516,8 @@ class Execution:
             place, changes = first, wanted
             target = Target(run.tenant, run.memory_id, run.run_id, kept.finished_at)
             if place is None:
-                if waiting:
-                    yield combine(waiting)  # these changes may depend on the entries of the stage before
-                    waiting = []
+                yield from _write_together(waiting)  # these may depend on the entries of the stage before
+                waiting = []
                 changes = yield from self._still_possible(wanted)
                 if not changes:
                     continue
@@ -433,7 +529,7 @@ class Execution:
             waiting += said_again[:1]
             said_earlier = entries.said_earlier(run.memory_id, changes)
             if changes.supersedes or said_again[1:] or said_earlier:
-                yield combine(waiting)
+                yield from _write_together(waiting)
                 waiting = []
                 yield from run_all([*said_again[1:], *said_earlier])
                 yield from entries.supersede(run.memory_id, changes, kept.finished_at)
@@ -469,9 +565,11 @@ class Execution:
         return any(entries.text_key(entry.text) in rejected for entry in changes.added)
 
     def _finish_script(self, model: str, now: StoredTime) -> Script[None]:
-        result = pipeline_result(self._finished, len(self._task.messages))
+        if self._fewest_new is not None:
+            yield runs.enqueue_mind(self._database.queue, self._task, self._fewest_new, now)
+        result, merge = self._result()
         left_out = describe_left_out(self._finished.values())
-        yield from runs.finish(self._database.queue, self._task, model, result, merge_results, now, left_out)
+        yield from runs.finish(self._database.queue, self._task, model, result, merge, now, left_out)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
         """The changes that still apply: people may have deleted or changed entries during the model call.
@@ -492,7 +590,7 @@ class Execution:
                 for entry in added
             ),
             tuple(support for support in changes.supported if support.content_id in there),
-            tuple(pair for pair in changes.superseded if pair[1] in there),
+            tuple(pair for pair in changes.superseded if pair[1] is None or pair[1] in there),
         )
 
     async def _under_lease(self, call: Awaitable[T]) -> T:

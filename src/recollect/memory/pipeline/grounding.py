@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..conversation import Message
+from ..entry import Entry
 from ..texts.numbers import numbers_in
 from ..texts.synonyms import LIGHT, MONTHS
 from ..texts.terms import terms
@@ -29,6 +30,9 @@ REASONS: Mapping[str, str] = {
     "other_language": "it is in another script than the words it rests on",
     "unlike_quote": "it shares no word with the message it rests on",
     "name_not_said": "it has a name or a number that nobody mentioned",
+    "no_ground": "an inference that rests on fewer than two entries",
+    "unsure": "an inference that the model itself has little confidence in",
+    "too_many": "an inference beyond the first ten",
 }
 """The reasons to drop a candidate, with their descriptions."""
 
@@ -65,6 +69,13 @@ _NOT_A_NAME = re.compile(
     rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|user|{'|'.join(MONTHS)}|(?:19|20)\d\d"
 )
 _SAME_START = 4  # letters: "Portuguese" is said by "Portugal"
+_TRUSTED_START = 3  # letters: "Polish" is said by "Poland", if a large model says so
+_IN_ENGLISH = re.compile(r"\bthe\b", re.IGNORECASE)
+_NAME_OF_SEVERAL_WORDS = re.compile(r"[A-Z]\w*(?:[ -](?:of |the |and )?[A-Z]\w*)+")
+_HAN = re.compile("[\u3400-\u9fff]")
+_WORD_OF_PROSE = re.compile(r"(?<![\w.(_])[^\W\d_]{2,}(?![\w.(=_])|[\u3400-\u9fff]")
+_FEWEST_OF_PROSE = 4  # words of a sentence that names code
+_FIGURES = re.compile(r"\d+(?:[.,:'’m]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,13 @@ def ground(candidates: Iterable[Candidate], excerpt: Excerpt) -> Grounded:
     return Grounded(tuple(kept), dict(dropped))
 
 
+def objection_to_inference(text: str, grounds: Sequence[Entry]) -> str | None:
+    """The reason to drop what a model infers from entries; `None` if there is none."""
+    if _ABOUT_ASSISTANT.match(text):
+        return "about_assistant"
+    return _Sources(Excerpt("", "", (), known=tuple(grounds))).invention_in(text)
+
+
 def is_code(text: str) -> bool:
     """Whether a text is code, or has a line of it."""
     return _CODE.search(text) is not None
@@ -117,7 +135,12 @@ class _Sources:
 
     @cached_property
     def _normalized(self) -> dict[str, str]:
-        return {message.message_id: normalize(message.content) for message in self._excerpt.messages}
+        return {each.message_id: normalize(_ends_of(each.content)) for each in self._excerpt.messages}
+
+    @cached_property
+    def _plain(self) -> dict[str, str]:
+        """The same without marks, for quotes that leave them out."""
+        return {message_id: _unmarked(said) for message_id, said in self._normalized.items()}
 
     @cached_property
     def _mentioned(self) -> str:
@@ -132,10 +155,10 @@ class _Sources:
         if not candidate.quote:
             is_said_by_others = cited and not any(map(self._excerpt.is_users, cited))
             return "not_said_by_the_user" if is_said_by_others else candidate
-        source = self._source_of(candidate.quote, cited)
+        source = self._source_of(candidate.quote, cited, candidate.is_trusted)
         if isinstance(source, str):
             return source
-        further = [self._source_of(quote, cited) for quote in candidate.quotes]
+        further = [self._source_of(quote, cited, candidate.is_trusted) for quote in candidate.quotes]
         missing = [each for each in further if isinstance(each, str)]
         if missing:
             return missing[0]
@@ -147,13 +170,23 @@ class _Sources:
         objection = self._objection_to(candidate, [source, *of_user])
         return objection or replace(candidate, evidence=tuple(evidence[:MOST_EVIDENCE]))
 
-    def _source_of(self, quote: str, cited: Sequence[Message]) -> Message | str:
-        """The message of the user with these words: a cited one if possible."""
+    def _source_of(self, quote: str, cited: Sequence[Message], is_trusted: bool) -> Message | str:
+        """The message of the user with these words: a cited one if possible.
+
+        A trusted model may quote a short answer, if it cites the message, and without its marks.
+        """
         parts = [part for part in map(_trimmed, _ELLIPSIS.split(normalize(quote))) if part]
-        if sum(map(_weight, parts)) < 4:  # "I" is in every message
+        is_short = sum(map(_weight, parts)) < 4  # "I" is in every message
+        if not parts or (is_short and not is_trusted):
             return "quote_not_found"
-        order = [*cited, *(each for each in self._excerpt.messages if each not in cited)]
-        found = [each for each in order if _has_in_order(self._normalized[each.message_id], parts)]
+        if is_short:
+            found = [each for each in cited if _answers(self._normalized[each.message_id], parts[0])]
+        else:
+            order = [*cited, *(each for each in self._excerpt.messages if each not in cited)]
+            found = [each for each in order if _has_in_order(self._normalized[each.message_id], parts)]
+        if not found and is_trusted and not is_short:
+            plain = list(filter(None, map(_unmarked, parts)))
+            found = [each for each in order if plain and _has_in_order(self._plain[each.message_id], plain)]
         of_user = [each for each in found if self._excerpt.is_users(each)]
         if of_user:
             return of_user[0]
@@ -162,10 +195,11 @@ class _Sources:
     def _objection_to(self, candidate: Candidate, evidence: Sequence[Message]) -> str | None:
         """The reason to drop a candidate because of its text; `None` if there is none."""
         text = candidate.text
-        if _ABOUT_ASSISTANT.match(text):
+        is_wish = candidate.is_trusted and candidate.content_type == "instruction"
+        if _ABOUT_ASSISTANT.match(text) and not is_wish:
             return "about_assistant"
         if candidate.is_trusted:
-            return self._invention_in(text)
+            return self.invention_in(text)
         if _QUESTION.search(text) or self._is_asked(candidate.quote, evidence[0]):
             return "question"
         if len(text) > _LONGEST_TEXT or len(_SENTENCE_ENDS.findall(text)) >= _MOST_SENTENCES:
@@ -176,13 +210,46 @@ class _Sources:
             return "copied"
         return self._unlike(candidate, evidence)
 
-    def _invention_in(self, text: str) -> str | None:
+    def invention_in(self, text: str) -> str | None:
         """The reason to drop what a trusted model wrote: it is long, code, or names what nobody mentioned."""
         if len(text) > _LONGEST_TEXT:
             return "too_long"
-        if is_code(text):
+        if is_code(text) and len(_WORD_OF_PROSE.findall(text)) < _FEWEST_OF_PROSE:
             return "code"
-        return None if all(map(self._is_mentioned, _names_in(text))) else "name_not_said"
+        return None if all(map(self._is_known_to_trusted, self._names_to_check(text))) else "name_not_said"
+
+    def _names_to_check(self, text: str) -> list[str]:
+        """The names and numbers of what a trusted model wrote, without those that it wrote out ("NHS").
+
+        It is taken at its word where not only names have capital letters, and where numbers have other words.
+        """
+        if not _IN_ENGLISH.search(text):
+            return list(filter(str.isdigit, _names_in(text))) if _HAN.search(text) else []
+        for name in _NAME_OF_SEVERAL_WORDS.findall(text):
+            initials = "".join(re.findall(r"\b[A-Z]", name)).casefold()
+            text = text.replace(name, "") if f" {initials} " in self._words else text
+        return _names_in(text)
+
+    def _is_known_to_trusted(self, name: str) -> bool:
+        """Whether a name or a number was mentioned, also in other units or in another form."""
+        if self._is_mentioned(name):
+            return True
+        if name.isdigit():
+            return name.strip("0") in self._figures
+        return f" {_unaccented(name)[:_TRUSTED_START]}" in self._words
+
+    @cached_property
+    def _words(self) -> str:
+        """The words that were mentioned, with a space around each."""
+        words = re.findall(r"[^\W_]+", _unaccented(self._mentioned))
+        return f" {' '.join(words)} "
+
+    @cached_property
+    def _figures(self) -> frozenset[str]:
+        """The digits that were mentioned, without zeros at their ends: 1.82 m are 182 cm."""
+        found = _FIGURES.findall(self._mentioned)
+        spoken = (f"{number:.6f}" for number in self._numbers)
+        return frozenset(re.sub(r"\D", "", each).strip("0") for each in (*found, *spoken))
 
     def _is_asked(self, quote: str, source: Message) -> bool:
         """Whether the quoted words are a question, also if the quote ends before its mark."""
@@ -198,6 +265,8 @@ class _Sources:
         """
         subject = _SUBJECT.match(text)
         said = _trimmed(normalize(text[subject.end() :] if subject else text))
+        if not subject and any(said == _trimmed(each) for each in self._normalized.values()):
+            return True
         is_long = len(said.split()) >= _FEWEST_COPIED_WORDS or _weight(said) >= _LEAST_COPIED_WEIGHT
         if not said or not (is_long or _FIRST_PERSON.search(text)):
             return False
@@ -227,6 +296,21 @@ class _Sources:
         return numbers_in(self._mentioned[:_LONGEST_MENTIONED])
 
 
+def _ends_of(text: str) -> str:
+    """The beginning and the end of a long message: these are what a model has seen."""
+    half = _LONGEST_MESSAGE // 2
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: half - 1]}\n{text[-half:]}"
+
+
+def _unmarked(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", text))
+
+
+def _answers(said: str, answer: str) -> bool:
+    """Whether a message has a short answer as a word. In Chinese, it must begin with it."""
+    return said.startswith(answer) if _HAN.search(answer) else f" {answer} " in f" {_unmarked(said)} "
+
+
 def _trimmed(text: str) -> str:
     return text.strip(_EDGES)
 
@@ -249,6 +333,10 @@ def _has_in_order(text: str, parts: Iterable[str]) -> bool:
             return False
         place += len(part)
     return True
+
+
+def _unaccented(text: str) -> str:
+    return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
 
 
 def _names_in(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from ..database.entries import Changes, NewEntry, Support, distinctive_terms
 from ..entry import EDITED, Entry
 from ..texts.similarity import mean_the_same, meaning_of, says_more
 from .habits import happened_on, word_habit
+from .inferences import is_inferred
 
 _SHARED = 0.5  # the least share of the words of the shorter text, if one can contain the other
 _FEWEST_TIMES = 3  # that make a habit
@@ -29,8 +30,9 @@ IsLearned = Callable[[Entry], bool]
 
 
 def is_learned(entry: Entry) -> bool:
-    """Whether only runs have written an entry and its evidence, and no person."""
-    return bool(entry.evidence) and all(each.run_id for each in entry.evidence) and not entry.data.get(EDITED)
+    """Whether only runs have written an entry and its evidence, and no person, from what was said."""
+    is_of_runs = bool(entry.evidence) and all(each.run_id for each in entry.evidence)
+    return is_of_runs and not entry.data.get(EDITED) and not is_inferred(entry)
 
 
 def merge_entries(entries: Iterable[Entry], can_merge: IsLearned = is_learned) -> Changes:

@@ -4,7 +4,8 @@ Small models name entries at random. A named entry is replaced only if it is abo
 known is lost because a model was careless.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 
 from ..entry import Entry
 from ..facts.clauses import facts_of, slot_in
@@ -20,12 +21,22 @@ SINGLE_SLOTS = frozenset(
 """The slots whose entries an extractor should know: news about them shares no word with the old entry."""
 
 
-def by_relevance(known: Iterable[Entry], texts: Iterable[str]) -> tuple[Entry, ...]:
-    """Known entries, those that share most with the texts first. Entries of a slot come before all others."""
-    said = frozenset[str]().union(*map(significant_terms, texts))
+def by_relevance(
+    known: Collection[Entry], texts: Iterable[str], nearest: Sequence[str] = ()
+) -> tuple[Entry, ...]:
+    """Known entries, those first that share most with the texts, or are nearest to them in meaning.
 
-    def place(entry: Entry) -> tuple[bool, int]:
-        return entry.slot not in SINGLE_SLOTS, -len(said & significant_terms(entry.text))
+    `nearest` has ids in their order. Entries of a slot come before all others.
+    """
+    said = frozenset[str]().union(*map(significant_terms, texts))
+    shared = {entry.content_id: len(said & significant_terms(entry.text)) for entry in known}
+    ranks = {each: rank for rank, each in enumerate(nearest)}
+    for rank, each in enumerate(sorted(shared, key=lambda each: -shared[each])):
+        if shared[each]:
+            ranks[each] = min(rank, ranks.get(each, rank))
+
+    def place(entry: Entry) -> tuple[bool, float]:
+        return entry.slot not in SINGLE_SLOTS, ranks.get(entry.content_id, math.inf)
 
     return tuple(sorted(known, key=place))
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...sql.columns import StoredTime, time_from_column
@@ -52,6 +53,18 @@ def pipeline_result(stages: Mapping[Stage, StageRecord], messages: int) -> dict[
             "profile_updated": updated,
         },
     }
+
+
+def mind_run_result(mind: StageRecord, messages: int) -> dict[str, Any]:
+    """The result of a run that only infers."""
+    nothing = replace(mind, result={"text": "", "profile_updated": False}, raw_response="", prompt_tokens=0)
+    nothing = replace(nothing, completion_tokens=0)
+    return pipeline_result({"modification": nothing, "update": nothing, "mind": mind}, messages)
+
+
+def merge_mind(before: dict[str, Any] | None, result: dict[str, Any], length: int) -> dict[str, Any]:  # noqa: ARG001
+    """The result of a conversation after a run that infers: what it infers takes the place of its mind."""
+    return result if before is None else {**before, "mind_result": result["mind_result"]}
 
 
 def describe_left_out(stages: Iterable[StageRecord]) -> str | None:

@@ -24,6 +24,7 @@ from ..database.queue_queries import LONGEST
 from ..database.runs import ClaimRequest, Failure, Task
 from ..guard.secrets import mask_secrets
 from .execution import Execution, count_and_store
+from .nearest import NearestEntries
 from .stages import Extractor, Stage
 from .store_barrier import MayStore, StoreBarrier
 from .token_meter import GuardedMeter, TokenMeter
@@ -73,6 +74,7 @@ class Runner:
         options: RunOptions,
         tenant: str | None = "default",
         meter: TokenMeter | None = None,
+        nearest: NearestEntries | None = None,
     ) -> None:
         self.tenant = tenant
         """The tenant whose runs it executes; `None` for the runs of all tenants."""
@@ -82,6 +84,7 @@ class Runner:
         """Whether its runs take no model, so that it executes some of them together."""
         self._options = options
         self._meter = GuardedMeter(meter)
+        self._nearest = None if self.asks_no_model else nearest
 
     async def claim(self, lease: str) -> Task | None:
         """Claim a due run under a lease; `None` if no run is due."""
@@ -168,7 +171,8 @@ class Runner:
 
     async def _execute(self, task: Task, may_store: MayStore) -> None:
         lease_seconds = self._options.lease_seconds
-        execution = Execution(self._database, self._extractor, task, lease_seconds, self._meter, may_store)
+        parts = (self._database, self._extractor, task, lease_seconds, self._meter, may_store)
+        execution = Execution(*parts, self._nearest)
         try:
             seconds = await self._meter.wait(task.run.tenant)
             if seconds > 0:

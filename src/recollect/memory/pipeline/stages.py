@@ -4,6 +4,9 @@
 2. *update*: decides for each candidate whether it is added, supersedes known entries, or adds nothing;
 3. *mind*: finds what the user seems to think, feel and want.
 
+An extractor that says `infers_after` is asked for the third stage again in a run of its own, as soon as so
+many entries are new: it then infers from entries.
+
 After these, a run that has learned something merges it with the known entries (`merging.py`), if there is
 anything to merge. That takes no extractor.
 
@@ -107,6 +110,10 @@ class Candidate:
     """The id of the known entry that it repeats with less confidence, because a message puts it in doubt."""
     is_trusted: bool = False
     """Whether what it replaces is taken as it stands, without a check of the words."""
+    rests_on: tuple[str, ...] = ()
+    """The ids of the known entries that it is inferred from. Their messages are its evidence."""
+    shakes: tuple[str, ...] = ()
+    """The ids of the known entries that it makes doubtful, if the extractor says so by itself."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,8 @@ class Mind:
     insights: str = field(repr=False)
     confidence_score: float | None
     candidates: tuple[Candidate, ...]
+    ended: tuple[str, ...] = ()
+    """The ids of inferred entries that nothing supports any more."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +189,7 @@ class Extractor(Protocol):
 
     An extractor with a true attribute `reads_known` gets known entries in the excerpt of the first stage. One
     with a true attribute `asks_no_model` costs little to repeat: the stages of a run are stored together.
+    One with a number `infers_after` above 0 infers from entries, in a run of its own, when so many are new.
     """
 
     model: str

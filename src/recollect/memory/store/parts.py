@@ -56,10 +56,10 @@ class StoreResources:
         self._on_work = on_work
         self.mask_secrets_in_messages = mask_secrets_in_messages
         self.embedder = _cached(embedder)
+        self._vectors = Vectors(database, default_tenant)
         self.backfill: EmbeddingBackfill | None = None
         if self.embedder is not None:
-            vectors = Vectors(database, default_tenant)
-            self.backfill = EmbeddingBackfill(vectors, self.embedder, all_tenants=tenant is None)
+            self.backfill = EmbeddingBackfill(self._vectors, self.embedder, all_tenants=tenant is None)
         self.corpora = CorpusCache(database, None if self.embedder is None else model_of(self.embedder))
         self.pages = PageCache()
         self.embedder_pause = EmbedderPause()
@@ -90,11 +90,13 @@ class StoreResources:
 
     def _make_workers(self) -> "Workers":
         # Slow to import, and only needed by a store that learns itself.
+        from ..pipeline.nearest import NearestEntries
         from ..pipeline.runner import Runner, RunOptions
         from ..pipeline.workers import Workers
 
         extractor, options = self._extractor or _offline_extractor(), self._options or RunOptions()
-        runner = Runner(self.database, extractor, options, self.tenant, self._meter)
+        nearest = None if self.embedder is None else NearestEntries(self._vectors, self.embedder)
+        runner = Runner(self.database, extractor, options, self.tenant, self._meter, nearest)
         return Workers(self.database, runner, self.worker_count, self.backfill)
 
     @property

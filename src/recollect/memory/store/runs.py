@@ -296,6 +296,7 @@ def _run(row: RunRow) -> Run:
         or_none(stored_time)(row.finished_at),
         or_none(stored_text)(row.error),
         row.model,
+        kind="mind" if row.infers else "learning",
     )
 
 

@@ -57,9 +57,13 @@ def _in_digits(text: str) -> Iterator[float]:
 
 def _in_english(text: str) -> Iterator[float]:
     words = [word.lower() for word in _WORD.findall(text)]
-    total, current, is_open = 0, 0, False
+    total, current, is_open = 0.0, 0.0, False
     for word, after in pairwise([*words, ""]):
-        if word in _WORDS:
+        if not is_open and (word == "half" or (word in ("a", "an") and after in _MULTIPLES)):
+            current, is_open = 0.5 if word == "half" else 1, after in ("a", *_MULTIPLES)
+        elif word == "a" and current == 0.5:
+            continue
+        elif word in _WORDS:
             current, is_open = current + _WORDS[word], True
         elif word in _MULTIPLES and is_open:
             current *= _MULTIPLES[word]
@@ -67,7 +71,7 @@ def _in_english(text: str) -> Iterator[float]:
                 total, current = total + current, 0
         elif is_open and not (word == "and" and after in _WORDS):
             yield float(total + current)
-            total, current, is_open = 0, 0, False
+            total, current, is_open = 0.0, 0.0, False
     if is_open:
         yield float(total + current)
 

@@ -18,6 +18,7 @@ from .base import (
 )
 
 RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
+RunKind: TypeAlias = Literal["learning", "mind"]
 
 _RUN: dict[str, Any] = {
     "run_id": examples.RUN_ID,
@@ -27,6 +28,7 @@ _RUN: dict[str, Any] = {
     "user_id": "ada",
     "title": "I live in Lisbon.",
     "learned": 1,
+    "kind": "learning",
     "first_index": 0,
     "last_index": 1,
     "status": "done",
@@ -92,6 +94,7 @@ class RunPayload(ResponseBody):
     user_id: str
     title: str = Field(description="The beginning of the first message that it reads.")
     learned: int = Field(description="The number of entries that it has added.")
+    kind: RunKind = Field(description="Learning from messages, or inferring about the mind from entries.")
     first_index: int
     last_index: int
     status: RunStatus
