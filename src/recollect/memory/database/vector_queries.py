@@ -82,7 +82,7 @@ class VectorQueries:
         self.table = source.table.name
         self.read = (
             f"SELECT {source.listed_key}, {self._out}, {vector_fits(dialect)} FROM {source.table.name}"
-            f" WHERE memory_id = ?1 AND {_OF_MODEL} AND vector_dimension > 0"
+            f" WHERE memory_id {dialect.among_listed('?1')} AND {_OF_MODEL} AND vector_dimension > 0"
         )
         each = (f"{name} IN {dialect.each.format(f'?{3 + place}')}" for place, name in enumerate(source.key))
         self.read_some = f"{self.read} AND {' AND '.join(each)}"

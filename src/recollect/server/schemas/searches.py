@@ -107,6 +107,7 @@ class ConversationSearchRequest(_Search):
 
 class _Hit(ResponseBody):
     agent_id: str = Field(description="The agent of the memory or conversation.")
+    user_id: str = Field(description="The user of the memory or conversation.")
     score: float = Field(description="The chance that the hit is relevant, from 0 to 1.")
     parts: dict[str, float] | None = Field(
         default=None, description="What the hit is ranked by; only with `explain`."
@@ -141,7 +142,7 @@ class MemorySearchResponse(_RankedResponse):
 
     model_config = with_examples(
         {
-            "items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}],
+            "items": [{"entry": _FOUND, "agent_id": examples.AGENT, "user_id": examples.USER, "score": 0.71}],
             "relevance": 0.89,
             "warnings": [],
         }
@@ -161,6 +162,7 @@ class ConversationSearchResponse(_RankedResponse):
                     "conversation_id": examples.CONVERSATION_ID,
                     "session_id": examples.SESSION_ID,
                     "agent_id": examples.AGENT,
+                    "user_id": examples.USER,
                     "passage": examples.MESSAGE["content"],
                     "score": 0.64,
                     "parts": {"text": 0.4, "vector": 0.24},
