@@ -40,7 +40,7 @@ from .recalling import Cut, newest_hits_first
 from .search import MemorySearcher, Owners
 
 _MOST_USERS = 1000  # that a search may name
-_MOST_HITS = 100
+_MOST_HITS = 200
 _MOST_IN_FILE = 50_000  # documents that a search compares where there is no index
 _MOST_ON_SERVER = 5_000  # the same where there are indexes
 _MOST_SAMPLES = 32
@@ -214,11 +214,7 @@ class UsersSearcher:
         agent = None if agent_id is None else check_id("agent_id", agent_id)
         if user_ids is None:
             return Scope(self._tenant, agent)
-        if isinstance(user_ids, str) or not isinstance(user_ids, Sequence):
-            raise InvalidTypeError(f"user_ids must be a list of ids, not {type(user_ids).__name__}")
-        if not 1 <= len(user_ids) <= _MOST_USERS:
-            raise InvalidValueError(f"user_ids must be 1 to {_MOST_USERS} ids, and it has {len(user_ids)}")
-        keys = {memories.user_key(self._tenant, check_id("user_ids", each)) for each in user_ids}
+        keys = {memories.user_key(self._tenant, each) for each in check_users(user_ids)}
         return Scope(self._tenant, agent, tuple(sorted(keys)))
 
     @property
@@ -281,6 +277,15 @@ class UsersSearcher:
             self._database.overviews.owners_of_entries, (self._tenant, ids), list[Row]
         )
         return {memory_id: (agent_id, user_id) for memory_id, agent_id, user_id in rows}
+
+
+def check_users(given: object) -> list[str]:
+    """Check the ids of the users to search: at least one, and not too many."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidTypeError(f"user_ids must be a list of ids, not {type(given).__name__}")
+    if not 1 <= len(given) <= _MOST_USERS:
+        raise InvalidValueError(f"user_ids must be 1 to {_MOST_USERS} ids, and it has {len(given)}")
+    return [check_id("user_ids", each) for each in given]
 
 
 def _name(scope: Scope) -> str:

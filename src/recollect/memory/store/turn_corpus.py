@@ -115,7 +115,7 @@ class TurnReader:
     async def _present(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key] | None:
         """The ids of all messages if some were removed, else `None`. It corrects the counts."""
         memories = (json.dumps(list(memory_ids)),)
-        stored = dict(await self._database.fetch(self._queries.counts, memories, list[Row]))
+        stored: dict[str, int] = dict(await self._database.fetch(self._queries.counts, memories, list[Row]))
         if all(stored.get(each, 0) == counts[each] for each in memory_ids):
             return None
         rows = await self._database.fetch(self._queries.keys, memories, list[Row])
