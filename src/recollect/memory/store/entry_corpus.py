@@ -41,7 +41,7 @@ class EntryReader:
             f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = entry.content_id"
             f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = cited.conversation_id"
             " AND said.message_id = cited.message_id"
-            f" WHERE entry.{of_memories} AND entry.content_id IN {database.dialect.each.format('?2')}"
+            f" WHERE entry.{of_memories} AND entry.content_id {database.dialect.among_listed('?2')}"
             " ORDER BY entry.memory_id, entry.position,"
             " said.created_at, said.conversation_id, said.message_index"
         )
