@@ -29,6 +29,7 @@ SUITES = {
     "langgraph": "benchmarks.langgraph.suite",
     "moving": "benchmarks.moving.suite",
     "service": "benchmarks.service.suite",
+    "scale": "benchmarks.scale.suite",
     "start": "benchmarks.start.suite",
     "proxy": "benchmarks.proxy.suite",
 }

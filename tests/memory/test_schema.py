@@ -14,6 +14,7 @@ from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
 OURS = {table.name for table in TABLES}
+ON_SERVERS = {index.name for table in TABLES for index in table.named if index.database == "server"}
 
 
 async def make(path: Path) -> None:
@@ -27,6 +28,7 @@ def differences(path: Path) -> list[Any]:
     options = {
         "compare_type": True,
         "include_name": lambda name, kind, _: kind != "table" or name in OURS,
+        "include_object": lambda _, name, kind, *__: kind != "index" or name not in ON_SERVERS,
     }
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts=options)

@@ -83,15 +83,18 @@ async def differences(url: str, *schemas: Schema) -> list[Any]:
 
 
 def is_compared(name: str | None, kind: str, metadata: MetaData) -> bool:
-    """The described tables, with their indexes; those of vectors are compared by their definitions below."""
+    """The described tables with their indexes; those of vectors and numbers are compared by definition below."""
     if kind == "index":
-        return "_nearest_" not in str(name)
+        return "_nearest_" not in str(name) and not str(name).endswith("_numbers")
     return kind != "table" or name in metadata.tables
 
 
 def definitions(url: str) -> dict[str, str]:
     """What PostgreSQL itself says of the indexes of long-term memory, and of where its vectors lie."""
-    tables = "tablename IN ('memory_contents', 'conversation_messages', 'conversations', 'memory_runs')"
+    tables = (
+        "tablename IN ('memory_contents', 'conversation_messages', 'conversations', 'memory_runs',"
+        " 'message_records', 'memory_terms')"
+    )
     found = sql(url, f"SELECT indexname, indexdef FROM pg_indexes WHERE {tables}")
     storage = "attrelid IN ('memory_contents'::regclass, 'conversation_messages'::regclass)"
     found += sql(
@@ -113,6 +116,7 @@ async def test_migrations_and_create_tables_give_the_same_indexes(
     async with MemoryStore(empty_database, create_tables=True, workers=0) as store:
         assert await store.get_memory("agent", "user") is None
     assert definitions(empty_database) == migrated
+    assert "recollect_message_records_numbers" in migrated
     assert sorted(name for name in migrated if "_nearest_" in name) == [
         f"recollect_{table}_nearest_{dimension}"
         for table in ("conversation_messages", "memory_contents")

@@ -30,12 +30,15 @@ class MemoryHit:
     """The parts of the score: `text`, `vector`, `date`, …"""
     agent_id: str = ""
     """The agent of the memory."""
+    user_id: str = ""
+    """The user of the memory."""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as a JSON object."""
         return {
             "entry": self.entry.to_dict(),
             "agent_id": self.agent_id,
+            "user_id": self.user_id,
             "score": self.score,
             "parts": dict(self.parts),
         }
@@ -56,6 +59,8 @@ class TurnHit:
     """The agent of the conversation."""
     passage: str = ""
     """The part of a long message that matches best; all of a short one."""
+    user_id: str = ""
+    """The user of the conversation."""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as a JSON object."""
@@ -64,6 +69,7 @@ class TurnHit:
             "conversation_id": self.conversation_id,
             "session_id": self.session_id,
             "agent_id": self.agent_id,
+            "user_id": self.user_id,
             "passage": self.passage,
             "score": self.score,
             "parts": dict(self.parts),

@@ -70,6 +70,8 @@ class ConversationManager:
 
     search_memories = _blocking(MemoryStore.search_memories)
     search_conversations = _blocking(MemoryStore.search_conversations)
+    search_memories_of_users = _blocking(MemoryStore.search_memories_of_users)
+    search_conversations_of_users = _blocking(MemoryStore.search_conversations_of_users)
     recall = _blocking(MemoryStore.recall)
     embed_pending = _blocking(MemoryStore.embed_pending)
 

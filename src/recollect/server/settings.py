@@ -104,6 +104,12 @@ class ServerSettings(_Section):
         description="Most concurrent requests of a server process, with those that wait, and most arriving"
         " bodies; more get 503.",
     )
+    max_wait_seconds: float = Field(
+        default=2.0,
+        gt=0,
+        le=60,
+        description="Most seconds that a request waits for its turn; then it gets 503.",
+    )
     key_share: _Share = Field(
         default=0.5, description="Share of `max_concurrency` that one key may use; more gets 429."
     )

@@ -104,6 +104,8 @@ class Table:
     """Store rows in the order of the key (`WITHOUT ROWID`), where the database can."""
     key_in_column: bool = False
     """In SQLite, declare the key as `… TEXT PRIMARY KEY`, which allows NULL, as the Agents SDK does."""
+    numbers: str | None = None
+    """A column of bytes that hold numbers of 4 bytes each. On PostgreSQL, rows are found by any of them."""
     vector_dimensions: tuple[int, ...] = ()
     """Dimensions of vectors that get a nearest-neighbour index, where the database has such indexes."""
 
@@ -119,6 +121,11 @@ class Table:
     def nearest_name(self, dimension: int) -> str:
         """The name of the nearest-neighbour index for vectors of a dimension."""
         return self.index_name(("nearest", str(dimension)))
+
+    @property
+    def numbers_in_row(self) -> str:
+        """The numbers of a row as an array, as PostgreSQL has them in an index."""
+        return f"recollect_numbers_in({self.numbers})"
 
     def indexes_on(self, database: DatabaseKind) -> list[Index]:
         """All indexes that this kind of database has, nearest-neighbour indexes excepted."""

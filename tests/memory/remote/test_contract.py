@@ -407,4 +407,20 @@ def test_every_method_of_each_part_is_remote(tmp_path: Path) -> None:
         "RemoteDataRights.export_user",
         "RemoteDataRights.export_user_to",
         "RemoteEntryRepository.read_page",
+        *(f"RemoteSearcher.{name}" for name in ("prepare", "rank_corpus", "entries_of", "turns_of")),
+        *(f"RemoteSearcher.{name}" for name in ("find_entries", "find_turns")),
     }
+
+
+@in_event_loop
+async def test_many_users_are_searched_at_once(open_store: OpenStore, user: str) -> None:
+    async with open_store() as store:
+        others = [f"{user}-1", f"{user}-2"]
+        for each in others:
+            await record(store, each)
+            await learned(store, each)
+        known = await store.search_memories_of_users("Who moved to Lisbon?", others)
+        said = await store.search_conversations_of_users("Who moved to Lisbon?", others, agent_id=AGENT)
+        assert {hit.user_id for hit in known.hits} == {hit.user_id for hit in said.hits} == set(others)
+        with pytest.raises(ValueError, match="user_ids must be 1 to 1000 ids"):
+            await store.search_memories_of_users("Lisbon", [])

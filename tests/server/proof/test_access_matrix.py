@@ -13,7 +13,15 @@ from recollect.testing.providers import ProviderServer
 from .places import TALKER, Place, make_key, record, revoke_key, say
 from .waiting import wait_until
 
-NEED_ADMIN = {"audit.list", "users.list", "users.export", "users.erase", "database.vacuum"}
+NEED_ADMIN = {
+    "audit.list",
+    "users.list",
+    "users.export",
+    "users.erase",
+    "database.vacuum",
+    "conversations.search_users",
+    "memories.search_users",
+}
 ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list", "threads.list"}
 READING_POSTS = {"conversations.search", "memories.search", "memories.recall"}
 # The threads of LangGraph are the default tenant's, so the tenants here have none.

@@ -164,7 +164,7 @@ def test_requests_that_come_together_are_refused_beyond_the_limit(
     if kind == "postgres":
         place = {"url": request.getfixturevalue("empty_postgres"), "create_tables": True}
     given = {
-        "server": {"max_concurrency": 20},
+        "server": {"max_concurrency": 20, "max_wait_seconds": 60},
         "database": place,
         "memory": {"workers": 0, "embedder": "none"},
     }
@@ -197,7 +197,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 @in_event_loop
 async def test_probes_do_not_wait_for_the_requests_before_them(tmp_path: Path) -> None:
-    async with served(tmp_path) as (app, client):
+    async with served(tmp_path, max_wait_seconds=60) as (app, client):
         assert (await client.get("/v1/whoami")).status_code == 200
         passing = gate_of(app)._turnstile._passing
         async with AsyncExitStack() as busy:
@@ -210,6 +210,22 @@ async def test_probes_do_not_wait_for_the_requests_before_them(tmp_path: Path) -
                 assert (await client.get(probe)).status_code == 200
             assert not waiting.done()
         assert (await waiting).status_code == 200
+
+
+@in_event_loop
+async def test_a_request_that_waits_too_long_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, max_wait_seconds=0.05) as (app, client):
+        assert (await client.get("/v1/whoami")).status_code == 200
+        gate = gate_of(app)
+        for turnstile in (gate._arrivals, gate._turnstile):
+            async with AsyncExitStack() as busy:
+                while not turnstile._passing.locked():
+                    await busy.enter_async_context(turnstile._passing)
+                refused = await client.get("/v1/whoami")
+            assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+            assert refused.headers["Retry-After"] == "1"
+            assert not gate.serving, "its place is free again"
+            assert (await client.get("/v1/whoami")).status_code == 200
 
 
 def gate_of(app: FastAPI) -> Gate:

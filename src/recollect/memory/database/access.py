@@ -119,14 +119,14 @@ class MemoryDatabase(SQLStore):
 
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]
-    ) -> dict[tuple[str, str], tuple[Message, str, str, str]]:
-        """Messages with their conversation, session and agent, by conversation id and message id."""
+    ) -> dict[tuple[str, str], tuple[Message, str, str, str, str]]:
+        """Messages with their conversation, session, agent and user, by conversation id and message id."""
         wanted = json.dumps([json.dumps(list(each)) for each in ids])
         rows = await self._fetch(self.turns, (tenant, wanted), list) if ids else []
         return {
-            (row[0], row[3]): (message, row[0], row[1], row[2])
+            (row[0], row[4]): (message, *row[:4])
             for row in rows
-            for message in conversations.messages_from([row[3:]])
+            for message in conversations.messages_from([row[4:]])
         }
 
     async def related(self, memory_id: str, texts: Sequence[str], slots: Iterable[str] = ()) -> list[Entry]:

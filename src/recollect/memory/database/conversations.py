@@ -86,7 +86,6 @@ INACTIVE = (
     f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE tenant = ?1 AND updated_at < ?2"
     " ORDER BY updated_at LIMIT ?3"
 )
-OF_SESSION = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id = ?1 AND session_id = ?2"
 SET_RESULT = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = ?2 WHERE conversation_id = ?1"
 
 Settings: TypeAlias = tuple[str | None, str | None]
@@ -281,7 +280,7 @@ def by_ids(dialect: Dialect) -> str:
     """The statement that finds messages of a tenant by JSON lists of conversation id and message id."""
     wanted, columns = dialect.each.format("?2"), MESSAGE_COLUMNS.split(", ")
     return (
-        "SELECT said.conversation_id, within.session_id, within.agent_id,"
+        "SELECT said.conversation_id, within.session_id, within.agent_id, within.user_id,"
         f" {', '.join(f'said.{name}' for name in columns)}"
         f" FROM {wanted} AS wanted JOIN {MESSAGES.name} AS said"
         f" ON said.conversation_id = {dialect.element.format('wanted.value', 0)}"

@@ -45,6 +45,10 @@ class Dialect:
     holds: str
     """Whether the text {0} matches the pattern {1}, which is in lower case; ASCII case is ignored."""
 
+    def among_listed(self, parameter: str) -> str:
+        """A comparison with each element of a JSON array that uses an index for any number of them."""
+        return self.among.format(f"SELECT value FROM {self.each.format(parameter)} AS wanted")
+
 
 SQLITE = Dialect(
     now="((julianday('now') - 2440587.5) * 86400.0)",

@@ -1,6 +1,6 @@
 """Finds conversations and entries by their tags and metadata, and entries by who said their evidence.
 
-A filter reads the labels of one memory at a time. Values are compared in Python: SQLite and PostgreSQL then
+Values are compared in Python: SQLite and PostgreSQL then
 agree on what is equal, and a corrupt label does not stop a search.
 """
 
@@ -14,7 +14,7 @@ from ...sql.scripts import Row
 from ..metadata import has_metadata
 from .corruption import stored_object, value_or
 from .dialect import Dialect
-from .schema import CONTENTS, DESCRIBED, EVIDENCE, MESSAGES, TAGGED
+from .schema import CONTENTS, CONVERSATIONS, DESCRIBED, EVIDENCE, MESSAGES, TAGGED
 
 
 @dataclass(frozen=True)
@@ -24,19 +24,6 @@ class LabelMatches:
     ids: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     """Those of the wanted tags or keys that at least one conversation or entry has."""
-
-    def __or__(self, other: "LabelMatches") -> "LabelMatches":
-        return LabelMatches(self.ids | other.ids, self.known | other.known)
-
-
-def read_tags(table: Table) -> str:
-    """The query for the tags of all conversations or entries of a memory."""
-    return f"SELECT {table.key[0]}, tags FROM {table.name} WHERE memory_id = ?1 AND {TAGGED}"
-
-
-def read_metadata(table: Table) -> str:
-    """The query for the metadata of all conversations or entries of a memory."""
-    return f"SELECT {table.key[0]}, metadata FROM {table.name} WHERE memory_id = ?1 AND {DESCRIBED}"
 
 
 def match_tags(table: str, wanted: frozenset[str], rows: list[Row]) -> LabelMatches:
@@ -69,9 +56,13 @@ def _tags_from(stored: Any) -> frozenset[str]:
 
 
 class LabelQueries:
-    """The statements that find entries by their evidence, in one dialect."""
+    """The statements in one dialect. Memories are a JSON list of their ids."""
 
     def __init__(self, dialect: Dialect) -> None:
+        self._of_memories = f"memory_id {dialect.among_listed('?1')}"
+        self.of_session = (
+            f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE {self._of_memories} AND session_id = ?2"
+        )
         self.learned_from = (
             f"SELECT DISTINCT content_id FROM {EVIDENCE.name} WHERE tenant = ?1"
             f" AND conversation_id IN {dialect.each.format('?2')}"
@@ -82,9 +73,17 @@ class LabelQueries:
             f" JOIN {EVIDENCE.name} AS cited ON cited.content_id = entry.content_id"
             f" JOIN {MESSAGES.name} AS said ON said.conversation_id = cited.conversation_id"
             " AND said.message_id = cited.message_id"
-            " WHERE entry.memory_id = ?1 AND ?2 IN ('', said.role)"
+            f" WHERE entry.{self._of_memories} AND ?2 IN ('', said.role)"
             " AND ?3 IN ('', coalesce(said.name, said.role))"
         )
+
+    def read_tags(self, table: Table) -> str:
+        """The query for the tags of all conversations or entries of memories."""
+        return f"SELECT {table.key[0]}, tags FROM {table.name} WHERE {self._of_memories} AND {TAGGED}"
+
+    def read_metadata(self, table: Table) -> str:
+        """The query for the metadata of all conversations or entries of memories."""
+        return f"SELECT {table.key[0]}, metadata FROM {table.name} WHERE {self._of_memories} AND {DESCRIBED}"
 
 
 def ids_from(rows: list[Row]) -> frozenset[str]:

@@ -74,12 +74,24 @@ class RecordQueries:
             f" CASE WHEN vector_model = CAST(?3 AS VARCHAR) THEN vectors ELSE {empty} END"
             f", stamp FROM {name} WHERE memory_id = ?1 AND stamp > ?2 AND stamp <= ?4"
         )
+        self.some = (
+            "SELECT conversation_id, message_id, head, terms, counts,"
+            f" CASE WHEN vector_model = CAST(?2 AS VARCHAR) THEN vectors ELSE {empty} END"
+            f", stamp FROM {name} WHERE {among}"
+        )
+        self.beside = (
+            f"SELECT DISTINCT beside.conversation_id, beside.message_id FROM {MESSAGES.name} AS said"
+            f" JOIN {MESSAGES.name} AS beside ON beside.conversation_id = said.conversation_id"
+            " AND beside.message_index BETWEEN said.message_index - 1 AND said.message_index + 1"
+            f" WHERE (said.conversation_id, said.message_id) IN ({pairs} AS given)"
+        )
         self.page_end = (
             f"SELECT stamp FROM {name} WHERE memory_id = ?1 AND stamp > ?2 AND stamp <= ?3"
             " ORDER BY stamp LIMIT 1 OFFSET ?4"
         )
-        self.count = f"SELECT count(*) FROM {name} WHERE memory_id = ?1"
-        self.keys = f"SELECT conversation_id, message_id FROM {name} WHERE memory_id = ?1"
+        of_memories = f"memory_id {dialect.among_listed('?1')}"
+        self.counts = f"SELECT memory_id, count(*) FROM {name} WHERE {of_memories} GROUP BY memory_id"
+        self.keys = f"SELECT memory_id, conversation_id, message_id FROM {name} WHERE {of_memories}"
         self.said = (
             f"SELECT said.conversation_id, said.message_id, said.memory_id, {_SAID}"
             f" FROM {MESSAGES.name} AS said"

@@ -13,7 +13,7 @@ claimed next, and who has its lease. `memory_keys` holds the secret of a tenant'
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...sql.description import Column, PartialIndex, Table, View
+from ...sql.description import Column, Index, PartialIndex, Table, View
 from ...sql.schema import Schema
 
 
@@ -133,6 +133,8 @@ TERMS = Table(
     ),
     key=("memory_id", "term", "position"),
     indexes=(("memory_id", "position"),),
+    # A search over many users. In a file it compares everything.
+    named=(Index("recollect_memory_terms_tenant_term", ("tenant", "term"), database="server"),),
     without_rowid=True,
 )
 
@@ -200,6 +202,7 @@ MESSAGE_RECORDS = Table(
         *(Column(name, "bytes", required=False) for name in ("head", "terms", "counts", "vectors")),
     ),
     key=("conversation_id", "message_id"),
+    numbers="terms",
     indexes=(("memory_id", "stamp"),),
     partial=(PartialIndex("to_make", ("tenant",), RECORDS_TO_MAKE),),
 )

@@ -82,9 +82,9 @@ class VectorQueries:
         self.table = source.table.name
         self.read = (
             f"SELECT {source.listed_key}, {self._out}, {vector_fits(dialect)} FROM {source.table.name}"
-            f" WHERE memory_id = ?1 AND {_OF_MODEL} AND vector_dimension > 0"
+            f" WHERE memory_id {dialect.among_listed('?1')} AND {_OF_MODEL} AND vector_dimension > 0"
         )
-        each = (f"{name} IN {dialect.each.format(f'?{3 + place}')}" for place, name in enumerate(source.key))
+        each = (f"{name} {dialect.among_listed(f'?{place}')}" for place, name in enumerate(source.key, 3))
         self.read_some = f"{self.read} AND {' AND '.join(each)}"
 
     def count_pending(self, most: int) -> str:

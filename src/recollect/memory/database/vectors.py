@@ -177,20 +177,21 @@ class Vectors:
         return count
 
     async def read(
-        self, kind: Kind, memory_id: str, *, model: str, ids: Iterable[str] | None = None
+        self, kind: Kind, *memory_ids: str, model: str, ids: Iterable[str] | None = None
     ) -> dict[str, Vector]:
-        """The vectors of a memory, by the ids of entries or messages (`turn_id`): all, or those of some ids.
+        """The vectors of memories, by the ids of entries or messages (`turn_id`): all, or those of some ids.
 
         They have length 1. Vectors of superseded entries are among them.
         """
         queries, decode = self._queries[kind], partial(_vectors_from, self._queries[kind])
+        memories = json.dumps(memory_ids)
         if ids is None:
-            return await self._database.fetch(queries.read, (memory_id, model), decode)
+            return await self._database.fetch(queries.read, (memories, model), decode)
         wanted = {key: one for one in ids if (key := _key(kind, one))}
         parts = [json.dumps(sorted(set(part))) for part in zip(*wanted, strict=True)]
         if not parts:
             return {}
-        found = await self._database.fetch(queries.read_some, (memory_id, model, *parts), decode)
+        found = await self._database.fetch(queries.read_some, (memories, model, *parts), decode)
         return {one: found[one] for one in map(_id, wanted) if one in found}
 
     async def nearest(

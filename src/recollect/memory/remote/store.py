@@ -9,7 +9,7 @@ from .conversations import RemoteConversationReader, RemoteConversationWriter
 from .knowledge import RemoteEntryRepository, RemoteEntryReview, RemoteMemoryRepository, RemotePageReader
 from .learning import RemoteProgress, RemoteRunRepository
 from .rights import RemoteDataRights
-from .searching import RemoteSearcher
+from .searching import RemoteSearcher, RemoteUsersSearcher
 from .values import not_over_http
 
 
@@ -25,6 +25,7 @@ class _RemoteParts(TenantParts):
         self.pages = RemotePageReader(client)
         self.review = RemoteEntryReview(client)
         self.searcher = RemoteSearcher(client)
+        self.users_searcher = RemoteUsersSearcher(client)
         self.rights = RemoteDataRights(client)
         self.runs = RemoteRunRepository(client)
         self.progress = RemoteProgress(client)

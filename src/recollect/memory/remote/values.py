@@ -61,7 +61,11 @@ def settings_from(conversation_id: str, given: Mapping[str, Any]) -> Conversatio
 def memory_hit_from(given: Mapping[str, Any]) -> MemoryHit:
     """A hit among entries."""
     return MemoryHit(
-        entry_from(given["entry"]), float(given["score"]), given.get("parts") or {}, given["agent_id"]
+        entry_from(given["entry"]),
+        float(given["score"]),
+        given.get("parts") or {},
+        given["agent_id"],
+        given["user_id"],
     )
 
 
@@ -75,6 +79,7 @@ def turn_hit_from(given: Mapping[str, Any]) -> TurnHit:
         given.get("parts") or {},
         given["agent_id"],
         given["passage"],
+        given["user_id"],
     )
 
 

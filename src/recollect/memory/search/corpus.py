@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .background import Background
 from .documents import Document, Flags, Floats, Numbers, Vector, substance
 from .index import Column, Layout, lay_out
 from .misspellings import LONGEST, known_edits
@@ -95,10 +96,22 @@ class Corpus:
         self._layout: Layout | None = None
         self._derived: dict[str, Any] = {}
         self._texts: dict[Key, str] = {}
+        self.background: Background | None = None
+        """The collection, if the documents are candidates that were chosen from it."""
         self.add(documents)
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def collection_size(self) -> int:
+        """The number of documents of the collection, of which these may be a part."""
+        return len(self) if self.background is None else max(len(self), self.background.documents)
+
+    @property
+    def usual(self) -> "Corpus":
+        """The documents that show what is usual in the collection: all of them, or a sample."""
+        return self if self.background is None else self.background.sample
 
     def __contains__(self, key: object) -> bool:
         return key in self._row_of

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from ..texts.terms import is_pair, terms
+from .background import nearness_to
 from .corpus import Corpus
 from .dates import nearness
 from .documents import Flags, Floats, Numbers, Vector
@@ -120,6 +121,8 @@ class Scores:
     """The share of the question that each passage covers."""
     similar: Floats | None
     """The similarity of each passage to the question; `None` without vectors."""
+    usual: Floats | None
+    """The same for the documents that show what is usual."""
 
 
 def rank(
@@ -151,7 +154,9 @@ def rank(
     shown = None if keep is None else _flags(best, len(corpus))
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
     relevance = chance(odds) if shown is None or best else 0.0
-    chances = hit_chances(_hit_signs(best, total, scores, corpus), odds, len(corpus), by) if best else []
+    chances = (
+        hit_chances(_hit_signs(best, total, scores, corpus), odds, corpus.collection_size, by) if best else []
+    )
     # No hit is more likely to be relevant than that anything is.
     hits = _hits(best[:limit], [min(each, relevance) for each in chances[:limit]], scores, corpus)
     return Ranking(hits, relevance)
@@ -168,21 +173,22 @@ def score(
     matches = match(query.terms, corpus, query.further)
     words = score_passages(matches, corpus)
     similar = corpus.similarities(vector)
-    own = _own(matches, words, similar, corpus, weights)
+    usual = similar if corpus.usual is corpus else corpus.usual.similarities(vector)
+    farthest = None if corpus.background is None or vector is None else corpus.background.farthest(vector)
+    own = _own(matches, words, _meaning(corpus, similar, farthest), corpus, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
     parts = {**own, **_context(query, matches, together, corpus, weights)}
     near = _share_of_best(together)
     parts |= {**_persons(query, corpus, weights, near), **_hints(query, corpus, weights, quotes)}
-    return Scores({name: its for name, its in parts.items() if its.any()}, matches, words, similar)
+    return Scores({name: its for name, its in parts.items() if its.any()}, matches, words, similar, usual)
 
 
 def _own(
-    matches: Matches, words: Floats, similar: Floats | None, corpus: Corpus, weights: Weights
+    matches: Matches, words: Floats, meaning: Floats | None, corpus: Corpus, weights: Weights
 ) -> dict[str, Floats]:
     """The parts that a document scores by itself: the words and the meaning of the question."""
     whole = _share_of_best(score_rows(matches, corpus))
     text = (whole + _share_of_best(corpus.best_of_passages(words))) / 2
-    meaning = _meaning(corpus, similar)
     if meaning is None or not weights.vector:
         return {"text": (weights.text + weights.vector) * text if weights.text else 0.0 * text}
     has_vector = corpus.column("has_vector")
@@ -193,16 +199,15 @@ def _own(
     }
 
 
-def _meaning(corpus: Corpus, similar: Floats | None) -> Floats | None:
-    """The similarity of a document to the question, from 0 for the farthest document to 1.
-
-    The best passage counts as much as the mean of all: a long answer wins only if it is about the question.
-    """
-    has_vector = corpus.column("has_vector")
-    if similar is None or not has_vector.any():
+def _meaning(corpus: Corpus, similar: Floats | None, farthest: float | None) -> Floats | None:
+    """The similarity of a document to the question, from 0 for the farthest of the collection to 1."""
+    near = nearness_to(corpus, similar)
+    if near is None:
         return None
-    near = (corpus.best_of_passages(similar) + corpus.mean_of_passages(similar)) / 2
+    has_vector = corpus.column("has_vector")
     least, most = near[has_vector].min(), near[has_vector].max()
+    if farthest is not None:
+        least = min(least, farthest)
     return (near - least) / (most - least) if most > least else np.ones(len(near))
 
 
@@ -341,11 +346,11 @@ def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None =
     asked = (total + known) or 1.0
     coverage = (best_value(words) * total + known) / asked
     return Signs(
-        documents=len(corpus),
+        documents=corpus.collection_size,
         missing=matches.missing(among) * total / asked,
         coverage=coverage,
         similarity=estimated_similarity(coverage) if similar is None else best_value(similar),
-        spread=spread_of(scores.similar),
+        spread=spread_of(scores.usual),
         is_about_user=query.asks_about_user,
         preference=_nearest_preference(query, scores.similar, corpus, among),
         is_in_pairs=any(map(is_pair, query.terms)),

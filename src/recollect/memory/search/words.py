@@ -73,9 +73,11 @@ def match(asked: Sequence[str], corpus: Corpus, further: Sequence[str] = ()) -> 
             weights[place] *= _EDITED
     row_of = corpus.passage_column("row")
     having = np.array([len(sum_by_row(each, row_of)[0]) for each in found], np.float64)
+    if corpus.background is not None and terms:
+        having = corpus.background.having(terms, having)
     by_passage = _with_related(terms, found, corpus)
     by_row = [sum_by_row(each, row_of) for each in by_passage]
-    rarity = np.log1p((len(corpus) - having + 0.5) / (having + 0.5))
+    rarity = np.log1p((corpus.collection_size - having + 0.5) / (having + 0.5))
     words = np.append(words_among(asked, having[: len(asked)]), np.zeros(len(further), np.bool_))
     return Matches(by_passage, by_row, weights, rarity, words)
 
@@ -144,15 +146,15 @@ def _merged(own: Found, others: Sequence[Found]) -> Found:
 
 def score_rows(matches: Matches, corpus: Corpus) -> Floats:
     """The share of the question that each document covers, from 0 to 1, by BM25."""
-    damping = corpus.derived("damping", lambda: _damping(corpus.column("length"), _LENGTH))
+    lengths, usual = corpus.column("length"), corpus.usual.column("length")
+    damping = corpus.derived("damping", lambda: _damping(lengths, usual, _LENGTH))
     return _covered(matches, matches.by_row, damping, matches.rarity)
 
 
 def score_passages(matches: Matches, corpus: Corpus) -> Floats:
     """The share of the question that each passage covers, from 0 to 1, by BM25."""
-    damping = corpus.derived(
-        "damping of passages", lambda: _damping(corpus.passage_column("length"), _LENGTH)
-    )
+    lengths, usual = corpus.passage_column("length"), corpus.usual.passage_column("length")
+    damping = corpus.derived("damping of passages", lambda: _damping(lengths, usual, _LENGTH))
     return _covered(matches, matches.by_passage, damping, matches.asked)
 
 
@@ -175,20 +177,25 @@ def score_sessions(matches: Matches, corpus: Corpus) -> Floats:
     )
     groups = len(damping)
     scores = np.zeros(groups)
-    for (rows, counts), weight in zip(matches.by_row, matches.weights.tolist(), strict=True):
+    for place, ((rows, counts), weight) in enumerate(
+        zip(matches.by_row, matches.weights.tolist(), strict=True)
+    ):
         counted = np.bincount(group[rows], counts, groups)
         having = int(np.count_nonzero(counted))
         rarity = np.log1p((groups - having + 0.5) / (having + 0.5))
+        if corpus.background is not None:  # the sessions of candidates do not show how rare a term is
+            rarity = matches.rarity[place]
         scores += weight * rarity * counted / (counted + damping)
     return scores
 
 
 def _damping_of_groups(lengths: Floats, group: Numbers) -> Floats:
     groups = int(group.max(initial=-1)) + 1
-    return _damping(np.bincount(group, lengths, groups).astype(np.float64), _LENGTH_OF_GROUPS)
+    totals = np.bincount(group, lengths, groups).astype(np.float64)
+    return _damping(totals, totals, _LENGTH_OF_GROUPS)
 
 
-def _damping(lengths: Floats, strength: float) -> Floats:
-    """The damping of repeated terms, stronger in texts that are longer than average."""
-    usual = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    return _SATURATION * (1 - strength + strength * lengths / usual)
+def _damping(lengths: Floats, usual: Floats, strength: float) -> Floats:
+    """The damping of repeated terms, stronger in texts that are longer than usual ones on average."""
+    mean = max(float(usual.mean()), 1.0) if len(usual) else 1.0
+    return _SATURATION * (1 - strength + strength * lengths / mean)

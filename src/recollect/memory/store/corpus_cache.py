@@ -8,6 +8,7 @@ import asyncio
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 
@@ -25,7 +26,7 @@ from .lookup import NO_LIMIT
 from .turn_corpus import TurnReader
 
 Key = tuple[Kind, tuple[str, ...]]
-"""The key of a corpus: its kind, and the ids of the memories whose documents it contains."""
+"""The key of a corpus: its kind, and the ids of the memories whose documents it contains, or its name."""
 
 _MOST_BYTES = 512 * 2**20  # of all cached corpora
 _MOST_RETIRED = 500  # entries of a memory that held earlier and are searched
@@ -44,9 +45,10 @@ class CorpusCache:
         self._most = most
         self._size = 0
         self._entry_reader = EntryReader(database, model)
+        self._turn_reader = TurnReader(database, model)
         self._readers: dict[Kind, EntryReader | TurnReader] = {
             "entry": self._entry_reader,
-            "turn": TurnReader(database, model),
+            "turn": self._turn_reader,
         }
         self._cached: OrderedDict[Key, CachedCorpus] = OrderedDict()
         self._lock = threading.Lock()
@@ -55,20 +57,22 @@ class CorpusCache:
             f" WHERE memory_id IN {database.dialect.each.format('?1')}"
         )
 
-    async def get(self, kind: Kind, stamps: Stamps) -> CachedCorpus:
-        """The corpus of the entries or turns of some memories, as current as these stamps or more so."""
-        key = (kind, tuple(sorted(stamps)))
+    async def get(self, kind: Kind, stamps: Stamps, name: str | None = None) -> CachedCorpus:
+        """The corpus of the entries or turns of some memories, as current as these stamps or more so.
+
+        A corpus with a name may have other memories each time: new ones are read, and others dropped.
+        """
+        key = (kind, tuple(sorted(stamps)) if name is None else (name,))
         cached = self._take(key)
         while cached.stamps != stamps:
             # Read again: the corpus may be newer than the given stamps, and older ones would read all anew.
-            stamps = await self._read_stamps(key)
+            stamps = await self._read_stamps(kind, stamps)
             if cached.stamps == stamps or await self._refresh_or_wait(key, cached, stamps):
                 break
         return cached
 
-    async def _read_stamps(self, key: Key) -> Stamps:
-        kind, memory_ids = key
-        rows = await self._database.fetch(self._stamps, (json.dumps(memory_ids),), list[Row])
+    async def _read_stamps(self, kind: Kind, memory_ids: Iterable[str]) -> Stamps:
+        rows = await self._database.fetch(self._stamps, (json.dumps(sorted(memory_ids)),), list[Row])
         return {row[0]: row[1 if kind == "entry" else 2] for row in rows}
 
     async def _refresh_or_wait(self, key: Key, cached: CachedCorpus, stamps: Stamps) -> bool:
@@ -83,7 +87,7 @@ class CorpusCache:
             await asyncio.wait({asyncio.wrap_future(others)})
             return False
         try:
-            await self._readers[key[0]].refresh(cached, key[1], stamps)
+            await self._readers[key[0]].refresh(cached, sorted(stamps), stamps)
             self._measure(key, cached)
             return True
         finally:
@@ -98,7 +102,7 @@ class CorpusCache:
             key = (memory_id, -1, time_to_column(time), NO_LIMIT)
             found = await self._database.fetch(entries.READ_AS_OF, key, entries.entries_from)
             ids = {entry.content_id for _, entry in found}
-            documents += await self._entry_reader.documents(memory_id, ids) if ids else []
+            documents += await self._entry_reader.documents([memory_id], ids) if ids else []
         return CachedCorpus(await asyncio.to_thread(Corpus, documents))
 
     async def retired(self, *memory_ids: str) -> CachedCorpus:
@@ -107,14 +111,32 @@ class CorpusCache:
         for memory_id in memory_ids:
             rows = await self._database.fetch(entries.RETIRED_IDS, (memory_id, _MOST_RETIRED), list[Row])
             ids = {content_id for (content_id,) in rows}
-            documents += await self._entry_reader.documents(memory_id, ids) if ids else []
+            documents += await self._entry_reader.documents([memory_id], ids) if ids else []
         return CachedCorpus(await asyncio.to_thread(Corpus, documents) if documents else Corpus())
+
+    async def candidates(self, kind: Kind, memories: Mapping[tuple[str, ...], str]) -> Corpus:
+        """A corpus of chosen documents, each with its memory; of messages also those beside them."""
+        if kind == "turn":
+            return await self._turn_reader.some([(key[0], key[1]) for key in memories])
+        return await self._entries_by_key(memories)
+
+    async def sample(self, kind: Kind, memories: Mapping[tuple[str, ...], str]) -> Corpus:
+        """A corpus of chosen documents alone."""
+        if kind == "turn":
+            return await self._turn_reader.corpus_of([(key[0], key[1]) for key in memories])
+        return await self._entries_by_key(memories)
+
+    async def _entries_by_key(self, memories: Mapping[tuple[str, ...], str]) -> Corpus:
+        ids = [content_id for (content_id,) in memories]
+        documents = await self._entry_reader.documents(sorted(set(memories.values())), ids) if ids else []
+        return await asyncio.to_thread(Corpus, documents)
 
     def forget(self, memory_id: str) -> None:
         """Drop everything that is cached of a memory."""
         self._entry_reader.forget(memory_id)
         with self._lock:
-            for key in [key for key in self._cached if memory_id in key[1]]:
+            gone = [key for key, its in self._cached.items() if memory_id in (*key[1], *(its.stamps or ()))]
+            for key in gone:
                 self._size -= self._cached.pop(key).size
 
     def _take(self, key: Key) -> CachedCorpus:

@@ -11,17 +11,14 @@ from typing import Any
 from ...sql.scripts import Row
 from ..database.access import MemoryDatabase
 from ..database.corruption import readable, stored_text, stored_time
-from ..database.schema import CONTENTS, EVIDENCE, MESSAGES
+from ..database.schema import CONTENTS, CURRENT_ENTRIES, EVIDENCE, MESSAGES
 from ..database.vectors import Vectors
 from ..search.documents import Document
 from ..times import start_of
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop, takes_long
 
 # The mark of an entry. A different mark means that it has changed or has another vector.
-_MARKS = (
-    "SELECT content_id, text_key || coalesce(vector_model, '')"
-    f" FROM {CONTENTS.name} WHERE memory_id = ?1 AND retired_at IS NULL ORDER BY position"
-)
+_MARK = "text_key || coalesce(vector_model, '')"
 _FEW_IDS = 1000  # whose vectors are read one by one
 
 
@@ -32,6 +29,10 @@ class EntryReader:
         self._database = database
         self._model = model
         self._vectors = Vectors(database)
+        of_memories = f"memory_id {database.dialect.among_listed('?1')}"
+        self._marks = (
+            f"SELECT content_id, {_MARK} FROM {CONTENTS.name} WHERE {of_memories} AND {CURRENT_ENTRIES}"
+        )
         # An entry takes the position of its first evidence, so the messages beside that count for it too.
         self._entries = (
             "SELECT entry.content_id, content_type, content_text, learned_at, valid_from,"
@@ -40,38 +41,33 @@ class EntryReader:
             f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = entry.content_id"
             f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = cited.conversation_id"
             " AND said.message_id = cited.message_id"
-            f" WHERE entry.memory_id = ?1 AND entry.content_id IN {database.dialect.each.format('?2')}"
-            " ORDER BY entry.position, said.created_at, said.conversation_id, said.message_index"
+            f" WHERE entry.{of_memories} AND entry.content_id {database.dialect.among_listed('?2')}"
+            " ORDER BY entry.memory_id, entry.position,"
+            " said.created_at, said.conversation_id, said.message_index"
         )
 
     async def refresh(self, cached: CachedCorpus, memory_ids: Collection[str], stamps: Stamps) -> None:
         """Read what has changed since the corpus was read, and set its stamps."""
-        marks: dict[str, str] = {}
-        changed: set[str] = set()
-        documents: list[Document] = []
-        for memory_id in memory_ids:
-            its: dict[str, str] = await self._database.fetch(_MARKS, (memory_id,), _marks_from)
-            new = await run_off_loop(len(its), partial(_changed_ids, cached.marks, its))
-            documents += await self.documents(memory_id, new) if new else []
-            marks |= its
-            changed |= new
+        marks = await self._database.fetch(self._marks, (json.dumps(list(memory_ids)),), _marks_from)
+        changed = await run_off_loop(len(marks), partial(_changed_ids, cached.marks, marks))
+        documents = await self.documents(memory_ids, changed) if changed else []
         change = partial(_apply_changes, cached, stamps, marks, changed, documents)
         # An entry is analysed as it is added, which takes longer than adding a record.
         await cached.use(change, in_thread=takes_long(cached, 50 * len(documents)))
 
-    async def documents(self, memory_id: str, wanted: Collection[str]) -> list[Document]:
-        """Some entries of a memory as documents."""
-        vectors = await self._vectors_of(memory_id, wanted)
-        ids = json.dumps(sorted(wanted))
-        rows = await self._database.fetch(self._entries, (memory_id, ids), list)
+    async def documents(self, memory_ids: Collection[str], wanted: Collection[str]) -> list[Document]:
+        """Some entries of memories as documents."""
+        vectors = await self._vectors_of(memory_ids, wanted)
+        key = (json.dumps(list(memory_ids)), json.dumps(sorted(wanted)))
+        rows = await self._database.fetch(self._entries, key, list)
         return await run_off_loop(len(rows), partial(_documents_from, rows, vectors))
 
-    async def _vectors_of(self, memory_id: str, wanted: Collection[str]) -> Mapping[str, Any]:
+    async def _vectors_of(self, memory_ids: Collection[str], wanted: Collection[str]) -> Mapping[str, Any]:
         """The vectors of entries. Only vectors of the embedder's own model can be compared."""
         if self._model is None:
             return {}
         ids = sorted(wanted) if len(wanted) < _FEW_IDS else None
-        return await self._vectors.read("entry", memory_id, model=self._model, ids=ids)
+        return await self._vectors.read("entry", *memory_ids, model=self._model, ids=ids)
 
     def forget(self, memory_id: str) -> None:
         """Drop what is cached of a memory."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...sql.description import Table
-from ..database import conversations, labels
+from ..database import labels
 from ..database.access import MemoryDatabase
 from ..database.labels import LabelMatches
 from ..database.schema import CONTENTS, CONVERSATIONS
@@ -83,41 +83,27 @@ class FilterResolver:
     async def _labelled(
         self, table: Table, request: RequestedFilters, memory_ids: Sequence[str]
     ) -> _Labelled:
+        queries, memories = self._database.labels, (json.dumps(list(memory_ids)),)
         tags = metadata = None
         if request.tags:
             match = partial(labels.match_tags, table.name, frozenset(request.tags))
-            pages = [
-                await self._database.fetch(labels.read_tags(table), (each,), match) for each in memory_ids
-            ]
-            tags = _together(pages)
+            tags = await self._database.fetch(queries.read_tags(table), memories, match)
         if request.metadata:
             find = partial(labels.match_metadata, table.name, request.metadata)
-            pages = [
-                await self._database.fetch(labels.read_metadata(table), (each,), find) for each in memory_ids
-            ]
-            metadata = _together(pages)
+            metadata = await self._database.fetch(queries.read_metadata(table), memories, find)
         return _Labelled(tags, metadata)
 
     async def _of_session(self, session_id: str, memory_ids: Sequence[str]) -> frozenset[str]:
-        sql, decode = conversations.OF_SESSION, labels.ids_from
-        found = [await self._database.fetch(sql, (each, session_id), decode) for each in memory_ids]
-        return frozenset().union(*found)
+        key = (json.dumps(list(memory_ids)), session_id)
+        return await self._database.fetch(self._database.labels.of_session, key, labels.ids_from)
 
     async def _learned_from(self, conversation_ids: Iterable[str]) -> frozenset[str]:
         key = (self._tenant, json.dumps(sorted(conversation_ids)))
         return await self._database.fetch(self._database.labels.learned_from, key, labels.ids_from)
 
     async def _said_by(self, request: RequestedFilters, memory_ids: Sequence[str]) -> frozenset[str]:
-        sql, speaker = self._database.labels.said_by, (request.role or "", request.name or "")
-        found = [await self._database.fetch(sql, (each, *speaker), labels.ids_from) for each in memory_ids]
-        return frozenset().union(*found)
-
-
-def _together(pages: Sequence[LabelMatches]) -> LabelMatches:
-    together = LabelMatches()
-    for page in pages:
-        together |= page
-    return together
+        key = (json.dumps(list(memory_ids)), request.role or "", request.name or "")
+        return await self._database.fetch(self._database.labels.said_by, key, labels.ids_from)
 
 
 def _both(one: frozenset[str] | None, other: frozenset[str]) -> frozenset[str]:

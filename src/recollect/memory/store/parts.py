@@ -12,6 +12,7 @@ from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
 from ..search.embedders import CachedEmbedder, Embedder
+from .across import Samples, UsersSearcher
 from .conversation_reader import ConversationReader
 from .conversation_writer import ConversationWriter
 from .corpus_cache import CorpusCache
@@ -61,6 +62,7 @@ class StoreResources:
         if self.embedder is not None:
             self.backfill = EmbeddingBackfill(self._vectors, self.embedder, all_tenants=tenant is None)
         self.corpora = CorpusCache(database, None if self.embedder is None else model_of(self.embedder))
+        self.samples = Samples(database, self.corpora)
         self.pages = PageCache()
         self.embedder_pause = EmbedderPause()
         self.tenant = tenant
@@ -135,6 +137,7 @@ class TenantParts:
         self.searcher = MemorySearcher(
             database, lookup, shared.corpora, shared.embedder, shared.embedder_pause
         )
+        self.users_searcher = UsersSearcher(database, tenant, self.searcher, shared.corpora, shared.samples)
         self.pages = PageReader(database, lookup, self.entries, shared.pages)
         self.rights = DataRights(
             database, tenant, shared.corpora, shared.pages, shared.embedder, shared.announce

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...errors import InvalidTypeError
 from ...items import Tokenizer
@@ -15,7 +15,7 @@ from ..conversation import Role
 from ..database import entries
 from ..database.access import MemoryDatabase, column_now
 from ..database.overviews import MemoryOverview
-from ..database.vectors import turn_id, turn_of
+from ..database.vectors import model_of, turn_id, turn_of
 from ..entry import ContentType, Entry
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
 from ..search import Corpus, Hit, Query, rank
@@ -43,6 +43,10 @@ _RECALLED_TURNS = 30
 _MOST_INSTRUCTIONS = 50  # that are read of a memory; far fewer fit into a block
 
 
+Owners: TypeAlias = Mapping[str, tuple[str, str]]
+"""The agent and the user of each memory, by its id."""
+
+
 @dataclass
 class EmbedderPause:
     """The time until which a failed embedder is not called. All tenants of a store share it."""
@@ -68,6 +72,8 @@ class MemorySearcher:
         self._corpora = corpora
         self._filters = FilterResolver(database, lookup.tenant)
         self._embedder = embedder
+        self.model = None if embedder is None else model_of(embedder)
+        """The model of the vectors that are searched."""
         self._pause = pause
 
     async def search_memories(
@@ -108,7 +114,7 @@ class MemorySearcher:
             name=name,
         )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        found = await self._find_entries(query, searched, limit, request, as_of, cut)
+        found = await self.find_entries(query, searched, limit, request, as_of, cut)
         return replace(found, hits=newest_hits_first(found.hits, query))
 
     async def search_conversations(
@@ -149,7 +155,7 @@ class MemorySearcher:
         if not searched:
             return TurnSearch(())
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        found = await self._find_turns(query, searched, limit, wanted, cut)
+        found = await self.find_turns(query, searched, limit, wanted, cut)
         hits = newest_hits_first(found.hits, query)
         return replace(found, hits=hits, warnings=(*wanted.warnings, *found.warnings))
 
@@ -187,10 +193,10 @@ class MemorySearcher:
         request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
         searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
         wishes = await self._instructions_of(searched)
-        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None, Cut())
+        known = await self.find_entries(query, searched, _RECALLED_ENTRIES, request, None, Cut())
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted, Cut())
+        said = await self.find_turns(query, searched, _RECALLED_TURNS, wanted, Cut())
         found = Found(wishes=wishes)
         if relevance_of(known, said) >= cut.relevance:
             retired = await self._find_retired(query, searched, request) if asks_past(query) else ()
@@ -216,10 +222,10 @@ class MemorySearcher:
         cached = await self._corpora.retired(*_ids_of(searched))
         if not len(cached.corpus):
             return ()
-        found = await self._rank(query, cached, _RECALLED_ENTRIES, wanted.filter)
-        return await self._entries_of(found.hits, searched)
+        found = await self.rank_corpus(query, cached, _RECALLED_ENTRIES, wanted.filter)
+        return await self.entries_of(found.hits, _owners_of(searched))
 
-    async def _find_entries(
+    async def find_entries(
         self,
         query: str,
         searched: Sequence[MemoryOverview],
@@ -227,26 +233,38 @@ class MemorySearcher:
         request: RequestedFilters,
         as_of: datetime | str | None,
         cut: Cut,
+        name: str | None = None,
     ) -> MemorySearch:
+        """The entries of some memories that answer a question. `name` is that of a shared corpus."""
         if not searched:
             return MemorySearch(())
         wanted = await self._filters.for_entries(request, _ids_of(searched))
         expired = frozenset() if as_of is not None else await self._expired_in(searched)
-        cached = await self._entry_corpus(searched, as_of)
+        cached = await self._entry_corpus(searched, as_of, name)
         kept = replace(wanted.filter, left_out=expired) if expired else wanted.filter
-        found = cut.apply(await self._rank(query, cached, limit, kept))
+        found = cut.apply(await self.rank_corpus(query, cached, limit, kept))
         pending = () if as_of is not None else _warn_of_pending(searched)
         warnings = (*wanted.warnings, *pending, *found.warnings)
-        return MemorySearch(await self._entries_of(found.hits, searched), warnings, found.relevance)
+        return MemorySearch(
+            await self.entries_of(found.hits, _owners_of(searched)), warnings, found.relevance
+        )
 
-    async def _find_turns(
-        self, query: str, searched: Sequence[MemoryOverview], limit: int, wanted: ResolvedFilter, cut: Cut
+    async def find_turns(
+        self,
+        query: str,
+        searched: Sequence[MemoryOverview],
+        limit: int,
+        wanted: ResolvedFilter,
+        cut: Cut,
+        name: str | None = None,
     ) -> TurnSearch:
+        """The messages of some memories that answer a question. `name` is that of a shared corpus."""
         if not searched:
             return TurnSearch(())
-        cached = await self._corpora.get("turn", {each.memory_id: each.turns_stamp for each in searched})
-        found = cut.apply(await self._rank(query, cached, limit, wanted.filter))
-        return TurnSearch(await self._turns_of(found.hits), found.warnings, found.relevance)
+        stamps = {each.memory_id: each.turns_stamp for each in searched}
+        cached = await self._corpora.get("turn", stamps, name)
+        found = cut.apply(await self.rank_corpus(query, cached, limit, wanted.filter))
+        return TurnSearch(await self.turns_of(found.hits), found.warnings, found.relevance)
 
     async def _instructions_of(self, searched: Sequence[MemoryOverview]) -> tuple[Entry, ...]:
         """The standing instructions of a user that hold now, the newest first."""
@@ -278,21 +296,23 @@ class MemorySearcher:
         return await self._lookup.find_to_search(agent_id, user_id)
 
     async def _entry_corpus(
-        self, searched: Sequence[MemoryOverview], as_of: datetime | str | None
+        self, searched: Sequence[MemoryOverview], as_of: datetime | str | None, name: str | None
     ) -> CachedCorpus:
         """The corpus of the current entries, or of those that were current at a time."""
         time = read_time("as_of", as_of)
         if time is None:
             stamps = {each.memory_id: each.entries_stamp for each in searched}
-            return await self._corpora.get("entry", stamps)
+            return await self._corpora.get("entry", stamps, name)
         return await self._corpora.as_of(time, *_ids_of(searched))
 
-    async def _rank(self, query: str, cached: CachedCorpus, limit: int, wanted: SearchFilter) -> SearchResult:
+    async def rank_corpus(
+        self, query: str, cached: CachedCorpus, limit: int, wanted: SearchFilter
+    ) -> SearchResult:
         """The best documents. If the embedder does not answer, they are found by words alone."""
         speakers, count, without = await cached.use(partial(_outline, cached.corpus, self._embedder))
         if not count:
             return SearchResult((), _unread_in(cached))
-        prepared = await self._prepare(query, speakers)
+        prepared = await self.prepare(query, speakers)
         keep = None if wanted.is_empty else wanted.matches
         quotes = await self._read_quotes(prepared.query, cached)
         found = await cached.use(
@@ -313,7 +333,7 @@ class MemorySearcher:
         found = await self._database.turns_by_id(self._tenant, keys)
         return {turn_id(*key): quoted_share(query, message.content) for key, (message, *_) in found.items()}
 
-    async def _prepare(self, query: str, speakers: Sequence[str]) -> PreparedQuery:
+    async def prepare(self, query: str, speakers: Sequence[str]) -> PreparedQuery:
         """A query with its vector. The embedder is not called again for some seconds after a failure."""
         today, is_paused = now().date(), monotonic() < self._pause.until
         prepared = await prepare_query(query, speakers, None if is_paused else self._embedder, today=today)
@@ -323,17 +343,17 @@ class MemorySearcher:
             self._pause.until = monotonic() + _PAUSE
         return prepared
 
-    async def _entries_of(
-        self, hits: Sequence[Hit], searched: Sequence[MemoryOverview]
-    ) -> tuple[MemoryHit, ...]:
+    async def entries_of(self, hits: Sequence[Hit], owners: Owners) -> tuple[MemoryHit, ...]:
+        """The entries of hits. `owners` has the agent and the user of each memory."""
         found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
-        agents = {memory.memory_id: memory.agent_id for memory in searched}
         matched = ((hit, found[hit.id]) for hit in hits if hit.id in found)
         return tuple(
-            MemoryHit(entry, hit.score, hit.parts, agents.get(entry.memory_id, "")) for hit, entry in matched
+            MemoryHit(entry, hit.score, hit.parts, *owners.get(entry.memory_id, ("", "")))
+            for hit, entry in matched
         )
 
-    async def _turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
+    async def turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
+        """The messages of hits."""
         keys = [turn_of(hit.id) for hit in hits]
         found = await self._database.turns_by_id(self._tenant, keys)
         matched = ((hit, found[key]) for hit, key in zip(hits, keys, strict=True) if key in found)
@@ -346,8 +366,9 @@ class MemorySearcher:
                 hit.parts,
                 agent_id,
                 message.content[slice(*hit.passage)],
+                user_id,
             )
-            for hit, (message, conversation_id, session_id, agent_id) in matched
+            for hit, (message, conversation_id, session_id, agent_id, user_id) in matched
         )
 
 
@@ -365,6 +386,10 @@ def _recalled(text: str, block: Block, found: Found, warnings: tuple[str, ...]) 
         tuple(entry for entry in found.wishes if entry.content_id in shown),
         block,
     )
+
+
+def _owners_of(searched: Sequence[MemoryOverview]) -> Owners:
+    return {memory.memory_id: (memory.agent_id, memory.user_id) for memory in searched}
 
 
 def _ids_of(searched: Sequence[MemoryOverview]) -> list[str]:

@@ -14,6 +14,7 @@ from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
 from ..search.embedders import Embedder
 from ..search.embedders.local import local_embedder
+from .across import UsersSearcher
 from .conversation_reader import ConversationReader
 from .conversation_writer import ConversationWriter
 from .data_rights import DataRights
@@ -65,6 +66,7 @@ _entries = _ForwardTo(lambda parts: parts.entries)
 _review = _ForwardTo(lambda parts: parts.review)
 _pages = _ForwardTo(lambda parts: parts.pages)
 _searcher = _ForwardTo(lambda parts: parts.searcher)
+_users_searcher = _ForwardTo(lambda parts: parts.users_searcher)
 _rights = _ForwardTo(lambda parts: parts.rights)
 _runs = _ForwardTo(lambda parts: parts.runs)
 _progress = _ForwardTo(lambda parts: parts.progress)
@@ -180,6 +182,8 @@ class MemoryStore:
 
     search_memories = _searcher(MemorySearcher.search_memories)
     search_conversations = _searcher(MemorySearcher.search_conversations)
+    search_memories_of_users = _users_searcher(UsersSearcher.search_memories_of_users)
+    search_conversations_of_users = _users_searcher(UsersSearcher.search_conversations_of_users)
     recall = _searcher(MemorySearcher.recall)
 
     why = _rights(DataRights.why)

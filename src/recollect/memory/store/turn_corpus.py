@@ -4,7 +4,9 @@ A refresh reads the records that are newer than the corpus. A message without a 
 Removed messages are noticed by the number of records: only if it differs are the ids of all compared.
 """
 
-from collections.abc import Collection
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,6 +15,7 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import report_corrupt, row_id_of
 from ..database.records import Key, RecordQueries, pairs_to_column, said_from
 from ..database.schema import MESSAGE_RECORDS
+from ..search.corpus import Corpus
 from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, decode, decode_parts
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop, takes_long
 
@@ -74,6 +77,21 @@ class TurnReader:
         change = partial(_apply_changes, cached, stamps, counts, found, unread, present)
         await cached.use(change, in_thread=takes_long(cached, len(found.keys)))
 
+    async def some(self, keys: Iterable[Key]) -> Corpus:
+        """A corpus of some messages and of those beside them, as far as they have records."""
+        beside = await self._database.fetch(self._queries.beside, (pairs_to_column(keys),), list[Row])
+        wanted = sorted({*keys, *((row[0], row[1]) for row in beside)})
+        return await self.corpus_of(wanted)
+
+    async def corpus_of(self, keys: Iterable[Key]) -> Corpus:
+        """A corpus of some messages, as far as they have records."""
+        parameters = (pairs_to_column(keys), self._model)
+        found = await self._database.fetch(self._queries.some, parameters, _records_from)
+        corpus = Corpus()
+        for batch, found_keys in found.batches:
+            corpus.append(batch, found_keys, [conversation_id for conversation_id, _ in found_keys])
+        return corpus
+
     async def _newer(self, memory_id: str, since: int, until: int) -> _Records:
         """The records with a stamp after `since`: when all are read, page by page.
 
@@ -96,19 +114,14 @@ class TurnReader:
 
     async def _present(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key] | None:
         """The ids of all messages if some were removed, else `None`. It corrects the counts."""
-        for memory_id in memory_ids:
-            stored = await self._database.fetch(self._queries.count, (memory_id,), list)
-            if stored[0][0] != counts[memory_id]:
-                return await self._read_keys(memory_ids, counts)
-        return None
-
-    async def _read_keys(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key]:
-        present: set[Key] = set()
-        for memory_id in memory_ids:
-            keys = await self._database.fetch(self._queries.keys, (memory_id,), _keys_from)
-            counts[memory_id] = len(keys)
-            present |= keys
-        return present
+        memories = (json.dumps(list(memory_ids)),)
+        stored: dict[str, int] = dict(await self._database.fetch(self._queries.counts, memories, list[Row]))
+        if all(stored.get(each, 0) == counts[each] for each in memory_ids):
+            return None
+        rows = await self._database.fetch(self._queries.keys, memories, list[Row])
+        found = Counter(row[0] for row in rows)
+        counts.update({each: found[each] for each in memory_ids})
+        return {(conversation_id, message_id) for _, conversation_id, message_id in rows}
 
     async def _analyse(self, found: _Records) -> set[Key]:
         """Analyse the newest messages that have no record; returns those that are left out."""
@@ -147,10 +160,6 @@ def _records_from(rows: list[Row]) -> _Records:
                     report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
             left = found.leave_out(left, keys, error.places)
     return found
-
-
-def _keys_from(rows: list[Row]) -> set[Key]:
-    return {(conversation_id, message_id) for conversation_id, message_id in rows}
 
 
 def _apply_changes(

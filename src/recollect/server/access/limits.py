@@ -71,7 +71,7 @@ class RateLimiter:
 
 # --- concurrency ---
 
-_RETRY_AFTER = {"Retry-After": "1"}
+RETRY_AFTER = {"Retry-After": "1"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Slots:
             raise Problem(
                 "overloaded",
                 f"The service runs at most {limits.total} requests at once.",
-                headers=_RETRY_AFTER,
+                headers=RETRY_AFTER,
             )
 
     def _change(self, caller: Caller, step: int) -> None:
@@ -141,4 +141,4 @@ def _change(counts: Counter[str], name: str, step: int) -> None:
 
 
 def _too_many(detail: str) -> Problem:
-    return Problem("concurrency_limited", detail, headers=_RETRY_AFTER)
+    return Problem("concurrency_limited", detail, headers=RETRY_AFTER)

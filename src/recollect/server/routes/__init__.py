@@ -18,6 +18,7 @@ from . import (
     sessions,
     threads,
     users,
+    users_search,
 )
 
 # A request is compared with the routes in their order, so the most frequent ones come first.
@@ -37,6 +38,7 @@ ROUTERS = tuple(
         sessions,
         threads,
         users,
+        users_search,
         imports,
         access,
         operations,

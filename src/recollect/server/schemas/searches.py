@@ -40,12 +40,10 @@ class SearchFilters(TypedDict):
     name: str | None
 
 
-class OwnedSearch(RequestBody):
-    """A query about one user, with one agent or all, and filters."""
+class _Filtered(RequestBody):
+    """A query and filters."""
 
     query: Question
-    agent_id: AnyAgent = None
-    user_id: OwnerId
     since: Bound | None = None
     until: Bound | None = None
     tags: Annotated[Tags, Field(description="Only what has all of these tags.")] | None = None
@@ -68,8 +66,28 @@ class OwnedSearch(RequestBody):
         }
 
 
-class _Search(OwnedSearch):
-    """A search for hits."""
+class OwnedSearch(_Filtered):
+    """A query about one user, with one agent or all, and filters."""
+
+    agent_id: AnyAgent = None
+    user_id: OwnerId
+
+
+class _UsersSearch(_Filtered):
+    """A query about many users, and filters."""
+
+    agent_id: Annotated[OwnerId, Field(description="All agents if absent.")] | None = None
+    user_ids: (
+        Annotated[
+            list[OwnerId],
+            Field(min_length=1, max_length=1000, description="All users of the tenant if absent."),
+        ]
+        | None
+    ) = None
+
+
+class _Hits(RequestBody):
+    """What a search for hits also takes."""
 
     limit: HitLimit | None = None
     min_score: Annotated[Chance, Field(description="Only hits with at least this chance.")] | None = None
@@ -79,18 +97,36 @@ class _Search(OwnedSearch):
     explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
-class MemorySearchRequest(_Search):
+class _MemoryHits(_Hits):
+    content_type: ContentType | None = None
+    as_of: Annotated[Time, Field(description="Search the entries as known at this time.")] | None = None
+
+
+class _ConversationHits(_Hits):
+    session_id: Key | None = None
+
+
+class UsersMemorySearchRequest(_MemoryHits, _UsersSearch):
+    """A search of the entries of many users."""
+
+    model_config = with_examples({"query": "Who is allergic to nuts?", "agent_id": examples.AGENT})
+
+
+class UsersConversationSearchRequest(_ConversationHits, _UsersSearch):
+    """A search of the messages of many users."""
+
+    model_config = with_examples({"query": "Who asked about refunds?", "since": "2025-05"})
+
+
+class MemorySearchRequest(_MemoryHits, OwnedSearch):
     """A search of entries."""
 
     model_config = with_examples(
         {"query": "Does he play music?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
     )
 
-    content_type: ContentType | None = None
-    as_of: Annotated[Time, Field(description="Search the entries as known at this time.")] | None = None
 
-
-class ConversationSearchRequest(_Search):
+class ConversationSearchRequest(_ConversationHits, OwnedSearch):
     """A search of messages."""
 
     model_config = with_examples(
@@ -102,11 +138,10 @@ class ConversationSearchRequest(_Search):
         }
     )
 
-    session_id: Key | None = None
-
 
 class _Hit(ResponseBody):
     agent_id: str = Field(description="The agent of the memory or conversation.")
+    user_id: str = Field(description="The user of the memory or conversation.")
     score: float = Field(description="The chance that the hit is relevant, from 0 to 1.")
     parts: dict[str, float] | None = Field(
         default=None, description="What the hit is ranked by; only with `explain`."
@@ -141,7 +176,7 @@ class MemorySearchResponse(_RankedResponse):
 
     model_config = with_examples(
         {
-            "items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}],
+            "items": [{"entry": _FOUND, "agent_id": examples.AGENT, "user_id": examples.USER, "score": 0.71}],
             "relevance": 0.89,
             "warnings": [],
         }
@@ -161,6 +196,7 @@ class ConversationSearchResponse(_RankedResponse):
                     "conversation_id": examples.CONVERSATION_ID,
                     "session_id": examples.SESSION_ID,
                     "agent_id": examples.AGENT,
+                    "user_id": examples.USER,
                     "passage": examples.MESSAGE["content"],
                     "score": 0.64,
                     "parts": {"text": 0.4, "vector": 0.24},

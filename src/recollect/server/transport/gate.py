@@ -3,6 +3,7 @@
 It authenticates the caller, checks host and origin, applies rate and concurrency limits, and reads the body.
 """
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import lru_cache
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ...errors import RecollectError
 from ...providers.turnstile import Turnstile
 from ..access.authentication import Caller, authenticate, proxy_authorization
-from ..access.limits import SlotLimits, Slots
+from ..access.limits import RETRY_AFTER, SlotLimits, Slots
 from ..access.origins import check_origin
 from ..access.recent_callers import RecentCallers
 from ..error_handlers import error_response, problem_response
@@ -35,9 +36,9 @@ _CLOSE = {"Connection": "close"}
 class Gate:
     """Passes a request on to the routes with its caller known and its body read.
 
-    The number of concurrent requests is limited. Arriving bodies and running requests are counted separately,
-    so that slow senders do not block others. A stream counts as running until it ends. Probes do not count,
-    and do not wait for other requests.
+    The number of concurrent requests is limited, and how long one waits for its turn. Arriving bodies and
+    running requests are counted separately, so that slow senders do not block others. A stream counts as
+    running until it ends. Probes do not count, and do not wait for other requests.
     """
 
     def __init__(self, app: ASGIApp, limits: ServerSettings, proxy: ProxySettings | None = None) -> None:
@@ -77,12 +78,27 @@ class Gate:
 
         A request that waits for its turn has a slot, so the number of waiting ones is limited, too.
         """
-        await self._arrivals()
+        await self._wait(self._arrivals)
         caller = await self._admit(scope)
         receive = await self._receive(caller, scope, receive)
         slots.enter_context(self.serving.hold(caller))
-        await self._turnstile()  # hundreds of requests at once must not block the event loop together
+        await self._wait(
+            self._turnstile
+        )  # hundreds of requests at once must not block the event loop together
         return receive
+
+    async def _wait(self, turnstile: Turnstile) -> None:
+        """Wait for a turn. Who waits too long is refused, and has a reason to come back later."""
+        longest = self._limits.max_wait_seconds
+        try:
+            async with asyncio.timeout(longest):
+                await turnstile()
+        except TimeoutError:
+            raise Problem(
+                "overloaded",
+                f"The request waited for its turn for more than {longest:g} seconds.",
+                headers=RETRY_AFTER | _CLOSE,
+            ) from None
 
     async def _admit(self, scope: Scope) -> Caller:
         service: Service = scope["app"].state.service

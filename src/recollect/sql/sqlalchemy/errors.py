@@ -48,6 +48,7 @@ _NOT_PREPARED = (
     ' engine_kwargs={"connect_args": {"statement_cache_size": 0}} for asyncpg',
 )
 _NO_CONNECTION = (UnreachableError, "no connection can be made")
+_NO_PRIMARY = (UnreachableError, "no host accepts writes: all that answer are standbys")
 _LOST = (ConnectionLostError, "the connection was lost")
 _TOO_LATE = (ConnectionLostError, "the server did not answer in time")
 
@@ -104,6 +105,9 @@ _LIBPQ_WORDS: dict[str, Meaning] = {
     'database "': _NO_DATABASE,
     "too many": _NO_CONNECTION_LEFT,
     "connection slots": _NO_CONNECTION_LEFT,
+    "target attribute requirement": _NO_PRIMARY,
+    "session is read-only": _NO_PRIMARY,
+    "server is in hot standby mode": _NO_PRIMARY,
 }
 # A column of times is still a text: asyncpg refuses the parameter.
 _ASYNCPG_WORDS: dict[str, Meaning] = {"expected str, got datetime": _SCHEMA_MISMATCH}

@@ -138,11 +138,29 @@ def _add_nearest(
         if table.name in made:
             for statement in _bytes_inline(table):
                 connection.exec_driver_sql(statement)
+        if table.name in made and table.numbers:
+            connection.exec_driver_sql(_NUMBERS_IN)
+            connection.exec_driver_sql(_numbers_index(table))
         for dimension in table.vector_dimensions:
             # CREATE INDEX IF NOT EXISTS waits for writers even if the index exists.
             found = connection.exec_driver_sql(f"SELECT to_regclass('{table.nearest_name(dimension)}')")
             if found.scalar() is None:
                 connection.exec_driver_sql(nearest_index(table, dimension))
+
+
+# PostgreSQL has no function that reads bytes as numbers.
+_NUMBERS_IN = """CREATE OR REPLACE FUNCTION recollect_numbers_in(bytes BYTEA) RETURNS INTEGER[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+        SELECT array_agg(
+            get_byte(bytes, i) | (get_byte(bytes, i + 1) << 8)
+            | (get_byte(bytes, i + 2) << 16) | (get_byte(bytes, i + 3) << 24)
+        ) FROM generate_series(0, length(bytes) - 4, 4) AS i
+    $$"""
+
+
+def _numbers_index(table: Table) -> str:
+    name = table.index_name(("numbers",))
+    return f"CREATE INDEX {name} ON {table.name} USING gin ({table.numbers_in_row})"
 
 
 def _vector_inline(table: Table) -> str:

@@ -26,6 +26,7 @@ from ...private_files import create_private
 from ..urls import check_supported
 from .connections import Connections, EngineState
 from .engine import SQLAlchemyEngine
+from .hosts import Hosts, name_hosts
 
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10
@@ -48,7 +49,8 @@ class URLEngines:
         self.is_private = _is_in_memory(url)
         if self.is_private:
             self._keep_memory_database()
-        self._opened = PerLoop(partial(_open, self.url, self._options), _dispose, _abandon)
+        self._hosts = Hosts(self.url)
+        self._opened = PerLoop(partial(_open, self.url, self._options, self._hosts), _dispose, _abandon)
 
     def here(self) -> Connections:
         """The connections of the running event loop."""
@@ -101,10 +103,11 @@ class SharedEngine(SQLAlchemyEngine):
         return {"used": pool.checkedout(), "idle": pool.checkedin(), "most": pool.size()}
 
 
-def _open(url: URL, options: Mapping[str, Any]) -> Connections:
+def _open(url: URL, options: Mapping[str, Any], hosts: Hosts) -> Connections:
     connect_args = {**_timeouts(url), **options.get("connect_args", {})}
     longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
     engine = _create_engine(url, options, connect_args)
+    hosts.watch(engine)
     is_direct = not (_AWAITS_ALWAYS or _NOT_DIRECTLY & options.keys())
     return Connections(
         engine,
@@ -191,7 +194,7 @@ _EXTRA_OF_DRIVER = {
 def parse_url(url: str) -> URL:
     """The URL with an async driver that is installed. Raises `ValueError` if it is invalid."""
     try:
-        parsed = make_url(url)
+        parsed = make_url(name_hosts(url))
         parsed = parsed.set(drivername=_ASYNC_DRIVERS.get(parsed.drivername, parsed.drivername))
         dialect = parsed.get_dialect(_is_async=True)
     except (ArgumentError, NoSuchModuleError, ValueError):

@@ -79,6 +79,14 @@ class PostgresServer:
         file.chmod(0o644)  # the folder itself is private
         return ["--auth", "scram-sha-256", "--pwfile", str(file)]
 
+    def standby(self) -> "PostgresServer":
+        """A standby of this server, which must run. Commits then wait until the standby has them."""
+        return _Standby(self)
+
+    def promote(self) -> None:
+        """Make a standby the primary; returns when it accepts writes."""
+        self._run("pg_ctl", "promote", "-D", str(self._folder / "data"))
+
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
         ours = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
@@ -138,9 +146,41 @@ class PostgresServer:
             time.sleep(0.05)
         raise TimeoutError(f"PostgreSQL did not start: {self.log.read_text()}")
 
+    def _wait_for_standby(self) -> None:
+        """Let commits wait for the standby from now on, and wait until it follows."""
+        self._ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self._ask("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + 30
+        while self._ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1":
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the standby does not follow: {self.log.read_text()}")
+            time.sleep(0.05)
+
+    def _ask(self, sql: str) -> str:
+        return self._run("psql", "--no-psqlrc", "-Atc", sql, self.url).stdout.decode().strip()
+
     def _run(self, name: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
         command = [self._binary(name), *arguments]
         return subprocess.run(command, check=check, capture_output=True, cwd="/", **_as_nobody())
+
+
+class _Standby(PostgresServer):
+    """A copy of a primary that follows it."""
+
+    def __init__(self, primary: PostgresServer) -> None:
+        super().__init__(settings=primary._settings, binaries=primary._binaries)
+        self._primary = primary
+
+    def __enter__(self) -> Self:
+        if _is_root():
+            os.chown(self._folder, *_nobody())
+            self._folder.chmod(0o700)
+        source = f"host=127.0.0.1 port={self._primary.port} user={_USER} application_name=standby"
+        self._run("pg_basebackup", "--dbname", source, "--pgdata", str(self._folder / "data"),
+                  "--write-recovery-conf", "--checkpoint", "fast")  # fmt: skip
+        self.start()
+        self._primary._wait_for_standby()
+        return self
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Searches over many users, at sizes that no process holds in memory."""
