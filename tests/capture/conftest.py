@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def state(home: Path) -> Iterator[CaptureState]:
     """The notes of capture."""
-    found = CaptureState()
+    found = CaptureState(home / ".recollect/capture")
     yield found
     found.close()
 

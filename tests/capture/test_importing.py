@@ -15,10 +15,12 @@ import pytest
 from recollect.capture.importing import PROGRAMS, TranscriptImporter
 from recollect.capture.learner import _prompt
 from recollect.capture.masking import mask_text
+from recollect.capture.state import CaptureState
 from recollect.capture.transcript import own_text
 from recollect.cli import main
 from recollect.memory.guard.secrets import mask_secrets
 from recollect.memory.store import MemoryStore
+from recollect.moving.kinds import ReadOptions
 from recollect.testing.contract import in_event_loop
 from tests.capture.conftest import CLAUDE, FIXTURES, Writer
 from tests.memory.guard.examples import ALL
@@ -148,7 +150,7 @@ async def test_results_of_our_own_tools_are_left_out(
 
 @in_event_loop
 async def test_subagents_are_sessions_of_their_own_and_nothing_is_learned_from_them(
-    importer: TranscriptImporter, writer: Writer, home: Path, store: MemoryStore
+    importer: TranscriptImporter, writer: Writer, store: MemoryStore
 ) -> None:
     writer.user("Look around.").user("I live in Paris.", isSidechain=True).agent("Seen.", isSidechain=True)
     apart = Writer(writer.path.parent / "s1/subagents/agent-a7.jsonl")
@@ -164,10 +166,8 @@ async def test_subagents_are_sessions_of_their_own_and_nothing_is_learned_from_t
 
 @in_event_loop
 async def test_runs_of_our_learner_and_excluded_projects_are_skipped(
-    store: MemoryStore, state: Any, writer: Writer, home: Path
+    store: MemoryStore, state: CaptureState, writer: Writer
 ) -> None:
-    from recollect.moving.kinds import ReadOptions
-
     writer.user(f"{_prompt()} and more")
     Writer(writer.path.with_name("s2.jsonl"), cwd="/home/ada/secret/part", session="s2").user("Hello.")
     excluding = TranscriptImporter(

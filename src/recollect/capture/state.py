@@ -15,8 +15,10 @@ from typing import Any
 from ..private_files import create_private
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS files (place TEXT, path TEXT, size INTEGER, changed INTEGER, PRIMARY KEY (place, path));
-CREATE TABLE IF NOT EXISTS commands (project TEXT, command TEXT, session TEXT, PRIMARY KEY (project, command, session));
+CREATE TABLE IF NOT EXISTS files
+  (place TEXT, path TEXT, size INTEGER, changed INTEGER, PRIMARY KEY (place, path));
+CREATE TABLE IF NOT EXISTS commands
+  (project TEXT, command TEXT, session TEXT, PRIMARY KEY (project, command, session));
 CREATE TABLE IF NOT EXISTS told (project TEXT, command TEXT, PRIMARY KEY (project, command));
 CREATE TABLE IF NOT EXISTS work (session TEXT PRIMARY KEY, state TEXT, made TEXT DEFAULT CURRENT_TIMESTAMP);
 """
@@ -48,14 +50,14 @@ class CaptureState:
     def is_read(self, place: str, path: Path, stamp: tuple[int, int]) -> bool:
         """Whether a file was read into a database as it is now."""
         query = "SELECT size, changed FROM files WHERE place = ? AND path = ?"
-        return self._connection.execute(query, (place, str(path))).fetchone() == stamp
+        return bool(self._connection.execute(query, (place, str(path))).fetchone() == stamp)
 
     def note_read(self, place: str, path: Path, stamp: tuple[int, int]) -> None:
         """Note that a file was read into a database. Call it after the commit."""
         self._connection.execute("REPLACE INTO files VALUES (?, ?, ?, ?)", (place, str(path), *stamp))
 
     def note_commands(self, project: str, session: str, commands: Iterable[str]) -> list[str]:
-        """Note commands that worked, and return those that are to be remembered: they worked elsewhere, too."""
+        """Note commands that worked, and return those to be remembered: they worked elsewhere, too."""
         found = []
         for command in commands:
             key = _hash(command)

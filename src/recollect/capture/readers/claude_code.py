@@ -95,7 +95,8 @@ class ClaudeCodeReader:
 
     def _called(self, blocks: list[dict[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files that calls write, and the open points of a new list of tasks."""
-        touched, plan = [], []
+        touched: list[str] = []
+        plan: list[str] = []
         for block in blocks:
             given = block.get("input")
             if block.get("type") != "tool_use" or not isinstance(given, Mapping):
