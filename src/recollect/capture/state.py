@@ -85,9 +85,10 @@ class CaptureState:
             "REPLACE INTO work (session, state) VALUES (?, ?)", (session, json.dumps(state))
         )
 
-    def find_work(self, session: str) -> dict[str, Any] | None:
-        """The state of the work of a session, as it was stored last."""
-        row = self._connection.execute("SELECT state FROM work WHERE session = ?", (session,)).fetchone()
+    def take_work(self, session: str) -> dict[str, Any] | None:
+        """The state of the work of a session, which is given out once."""
+        taken = "DELETE FROM work WHERE session = ? RETURNING state"
+        row = self._connection.execute(taken, (session,)).fetchone()
         found: dict[str, Any] | None = json.loads(row[0]) if row else None
         return found
 
