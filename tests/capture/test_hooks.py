@@ -228,12 +228,13 @@ def test_state_of_work_comes_back_after_a_compaction(
     assert "Measure it" not in again
 
 
-def test_daemon_ends_when_idle_and_only_one_runs(folder: Path, start: Start) -> None:
-    start()
+def test_one_daemon_runs_and_only_its_user_can_reach_it(folder: Path, start: Start) -> None:
+    first = start()
     second = subprocess.run(
         [sys.executable, "-m", "recollect.capture.daemon", str(folder)], check=False, env=os.environ
     )
     assert second.returncode == 0
+    assert (folder / "lock").read_text() == str(first.pid)
     assert (folder / "hook.sock").stat().st_mode & 0o777 == 0o600
 
 

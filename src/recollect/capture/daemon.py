@@ -128,12 +128,13 @@ def _spool(name: str, event: bytes) -> None:
 
 def _lock() -> TextIO | None:
     """The lock of the folder; `None` if another daemon has it."""
-    file = open(_LOCK, "w")  # noqa: SIM115 - it is held until the process ends
+    file = open(_LOCK, "a")  # noqa: SIM115 - it is held until the process ends
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         return None
+    file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
     return file
