@@ -4,8 +4,8 @@ import re
 from configparser import ConfigParser, Error
 from pathlib import Path
 
-AGENT = "code:"
-"""How the agent of a project's memory begins. Beside it, the user has the memory of their own agent."""
+from ..memory.offline.work import PROJECT_AGENT
+
 _LONGEST = 200  # characters
 _SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>(?!//).+)")
 _URL = re.compile(r"\w+://(?:[^@/]*@)?(?P<host>[^:/]+)(?::\d+)?/(?P<path>.+)")
@@ -13,7 +13,7 @@ _URL = re.compile(r"\w+://(?:[^@/]*@)?(?P<host>[^:/]+)(?::\d+)?/(?P<path>.+)")
 
 def agent_of(cwd: str | None, remote: str | None = None) -> str:
     """The agent whose memory is that of the project in a folder."""
-    return f"{AGENT}{project_of(cwd, remote)}"[:_LONGEST]
+    return f"{PROJECT_AGENT}{project_of(cwd, remote)}"[:_LONGEST]
 
 
 def project_of(cwd: str | None, remote: str | None = None) -> str:
