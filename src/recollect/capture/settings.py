@@ -1,4 +1,4 @@
-"""The settings of capture on this machine: `recollect capture` writes them, and the daemon reads them."""
+"""The settings of capture on this machine: the command line writes them, and the daemon reads them."""
 
 import json
 from dataclasses import dataclass, field

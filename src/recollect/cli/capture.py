@@ -1,4 +1,4 @@
-"""`recollect capture`: hooks that let coding agents remember by themselves."""
+"""`recollect capture install` and the other actions: hooks that let coding agents remember by themselves."""
 
 import argparse
 import getpass
@@ -7,15 +7,16 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from ..capture.settings import PAUSED, CaptureSettings, read_settings, write_settings
 from ..capture.state import capture_home
 from ..service_client import is_service_url
-from .arguments import Commands, add_command, add_yes_option, path, raise_usage_error
+from .arguments import Commands, add_command, add_json_option, add_yes_option, path, raise_usage_error
 from .database import confirm
 from .hook_files import FILES, HookFile
 from .mcp_clients.changes import Change, plan_install, plan_undo
-from .output import escape_control_characters, plural
+from .output import escape_control_characters, plural, print_json
 
 _WINDOWS = (
     "hooks need Unix sockets, which Python does not have on Windows: follow the transcripts instead, with"
@@ -53,7 +54,8 @@ def add_capture_parser(commands: Commands) -> None:
     exclude.add_argument("folder", type=path, metavar="DIR", help="a folder")
     exclude.add_argument("--undo", action="store_true", help="include it again")
     status = add_command(actions, "status", "show what is captured", "  recollect capture status\n")
-    status.set_defaults(run=lambda _: _status())
+    add_json_option(status)
+    status.set_defaults(run=_status)
 
 
 def _add_install(actions: Commands) -> None:
@@ -166,21 +168,40 @@ def _exclude(options: argparse.Namespace) -> int:
     return 0
 
 
-def _status() -> int:
+def _status(options: argparse.Namespace) -> int:
     home = capture_home()
     settings = read_settings(home)
-    waiting = [each for each in home.glob("spool/*") if each.is_file()]
-    print(f"folder: {home}{' (paused)' if (home / PAUSED).exists() else ''}")
-    print(f"daemon: {'running' if _daemon() else 'not running'}, {plural(len(waiting), 'event')} waiting")
+    found: dict[str, Any] = {
+        "folder": str(home),
+        "is_paused": (home / PAUSED).exists(),
+        "is_running": _daemon() is not None,
+        "waiting": sum(each.is_file() for each in home.glob("spool/*")),
+        "database": settings.url,
+        "excluded": settings.excluded,
+        "installed": {name: _is_installed(name) for name in FILES},
+    }
+    if options.json:
+        print_json(found)
+        return 0
+    print(f"folder: {home}{' (paused)' if found['is_paused'] else ''}")
+    running = "running" if found["is_running"] else "not running"
+    print(f"daemon: {running}, {plural(found['waiting'], 'event')} waiting")
     print(f"database: {settings.url or 'not set: run recollect capture install'}")
     for folder in settings.excluded:
         print(f"left alone: {folder}")
-    for name, file in FILES.items():
-        variable = os.environ.get(file.variable) if file.variable else None
-        place = file.path(variable, "user", Path())
-        has_hooks = place.is_file() and file.format.entry_of(place.read_text("utf-8"))
-        print(f"{name}: {'installed' if has_hooks else 'not installed'} in {place}")
+    for name, is_installed in found["installed"].items():
+        print(f"{name}: {'installed' if is_installed else 'not installed'} in {_user_file(name)}")
     return 0
+
+
+def _user_file(name: str) -> Path:
+    variable = FILES[name].variable
+    return FILES[name].path(os.environ.get(variable) if variable else None, "user", Path())
+
+
+def _is_installed(name: str) -> bool:
+    place = _user_file(name)
+    return place.is_file() and bool(FILES[name].format.entry_of(place.read_text("utf-8")))
 
 
 def _daemon() -> int | None:

@@ -1,4 +1,4 @@
-"""`recollect import claude-code | codex | gemini`: the transcripts of coding agents."""
+"""`recollect import claude-code`, and those of other coding agents: their transcripts."""
 
 import argparse
 import asyncio
