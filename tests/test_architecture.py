@@ -33,6 +33,7 @@ LAYERS = (
     "integrations",
     "extensions",
     "moving",
+    "capture",
     "providers",
     "server",
     "migrations",

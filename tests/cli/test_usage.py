@@ -29,7 +29,13 @@ OWN = {"Host": "localhost"}
 ALL = _parser()
 PARSERS = {path: parser for path, parser in walk(ALL) if path}
 LEAVES = {path: parser for path, parser in PARSERS.items() if not subcommands_of(parser)}
-WITHOUT_DATA = {"demo", "serve", "mcp", "completion"}  # they print nothing that a program would read
+WITHOUT_DATA = {
+    "demo",
+    "serve",
+    "mcp",
+    "capture",
+    "completion",
+}  # they print nothing that a program would read
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": ("services", "serve conversations, memories and chat over HTTP"),
     "worker": ("services", "learn from conversations that other processes recorded"),
     "mcp": ("services", "serve memory to MCP clients: remember, recall, forget, why, list, page"),
+    "capture": ("capture", "let coding agents remember by themselves: install, pause, exclude, status"),
     "sessions": ("sessions", "list, show and delete sessions"),
     "memory": ("memory", "show what is known about users, with history and evidence"),
     "page": ("pages", "show what is known about a user on one page"),

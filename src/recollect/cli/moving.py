@@ -52,7 +52,7 @@ def import_source(options: argparse.Namespace, kind: "Kind", source: str) -> int
     if options.json:
         print_json(report.to_dict())
     else:
-        _print_report(report, options.dry_run)
+        print_report(report, options.dry_run)
     return 0 if report.is_complete else 1
 
 
@@ -122,7 +122,8 @@ async def _try(
     return report
 
 
-def _print_report(report: "ImportReport", is_dry: bool) -> None:
+def print_report(report: "ImportReport", is_dry: bool = False) -> None:
+    """Print what an import added, skipped and lost."""
     names = sorted(report.added.keys() | report.existing.keys())
     rows = [(name.replace("_", " "), report.added[name], report.existing[name]) for name in names]
     rows = [row for row in rows if row[1] or row[2]]

@@ -199,6 +199,7 @@ def add_import_parser(commands: Commands) -> None:
         "  recollect import jsonl ada.jsonl                       an export, or lines of your own\n"
         "  recollect import ada.jsonl                             the same\n"
         "  recollect import demo.json                             one session, written by export_session\n"
+        "  recollect import claude-code --follow                  transcripts, and what is added to them\n"
         f"\nkinds:\n{_kinds_listed()}"
         "\nAn import can be repeated: what is there is skipped. The exit code is 1 if anything was lost.\n",
         _import,
@@ -209,6 +210,8 @@ def add_import_parser(commands: Commands) -> None:
         "--user", help="the user of conversations that name none (default: RECOLLECT_USER)"
     )
     importing.add_argument("--agent", help="their agent (default: RECOLLECT_AGENT, else assistant)")
+    importing.add_argument("--follow", action="store_true", help="transcripts: go on until interrupted")
+    importing.add_argument("--again", action="store_true", help="transcripts: read unchanged ones, too")
     importing.add_argument("--dry-run", action="store_true", help="count and show a sample; write nothing")
     importing.add_argument(
         "--learn",
@@ -221,14 +224,19 @@ def add_import_parser(commands: Commands) -> None:
 
 def _kinds_listed() -> str:
     from ..moving.kinds import KINDS
+    from .transcripts import PROGRAMS
 
-    return "".join(f"  {kind.name:<21}{kind.words}\n" for kind in KINDS.values())
+    listed = {kind.name: kind.words for kind in KINDS.values()} | PROGRAMS
+    return "".join(f"  {name:<21}{words}\n" for name, words in listed.items())
 
 
 def _import(options: argparse.Namespace) -> int:
     from ..moving.kinds import kind_named
     from .moving import import_kind, import_source
+    from .transcripts import PROGRAMS, import_transcripts
 
+    if options.kind in PROGRAMS:
+        return import_transcripts(options)
     if options.source is not None:
         return import_kind(options)
     options.file = Path(options.kind)

@@ -57,6 +57,9 @@ _OWNER = (
     f"SELECT about.data FROM {_SESSIONS.name} AS session LEFT JOIN {_METADATA.name} AS about"
     " ON about.session_id = session.session_id WHERE session.session_id = ?1"
 )
+_FORGET_USAGE = (
+    f"DELETE FROM {_USAGE.name} WHERE session_id = ?1 AND branch_id = ?2 AND user_turn_number = ?3"
+)
 _TENANT = f"SELECT tenant FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
 _COUNTED = ("requests", "input_tokens", "output_tokens", "total_tokens")
 _TURN_FIELDS = ("sequence_number", "user_turn_number", "branch_turn_number")
@@ -76,6 +79,8 @@ class SessionChunk:
     """Places in branches. Each names its item by its index in this chunk."""
     heading: dict[str, Any] | None = field(default=None, repr=False)
     """The session itself, if the chunk is its first one."""
+    usage: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """The tokens of turns, if the chunk is a later one. They replace what is stored of these turns."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +209,7 @@ class SessionPreparer:
             [_count("ids", ids[place]) for place in places] if ids else [],
             structure,
             heading,
+            [] if heading else [self._usage(each) for each in data.get("usage") or ()],
         )
 
     def _structure(
@@ -373,6 +379,15 @@ def _write_chunk(
     if len(known) < len(given):
         yield from _insert_items(database, chunk, len(known))
         report.added["items"] += len(given) - len(known)
+    yield from _replace_usage(chunk, is_server)
+
+
+def _replace_usage(chunk: SessionChunk, is_server: bool) -> Script[None]:
+    for row in chunk.usage:
+        place = (chunk.session_id, row["branch_id"], row["user_turn_number"])
+        yield Statement(_FORGET_USAGE, place)
+        values = {"session_id": chunk.session_id, **row, "created_at": _stamp(row["created_at"], is_server)}
+        yield from run_all(insert(_USAGE, [values]))
 
 
 def _insert_heading(chunk: SessionChunk, is_server: bool) -> Script[None]:

@@ -21,10 +21,10 @@ def items_of(record: Original) -> list[Item]:
         return []
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return list(_items_in(entry["type"], blocks)) if isinstance(blocks, list) else []
+    return list(items_in(entry["type"], blocks)) if isinstance(blocks, list) else []
 
 
-def _items_in(role: str, blocks: list[Any]) -> Iterator[Item]:
+def items_in(role: str, blocks: list[Any]) -> Iterator[Item]:
     """Texts are one message; calls, results and thoughts are items of their own."""
     known = [block for block in blocks if isinstance(block, dict)]
     kind = "input_text" if role == "user" else "output_text"

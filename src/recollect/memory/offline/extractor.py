@@ -16,6 +16,7 @@ from .register import Register
 from .rules import patterns_of
 from .sentences import is_chinese, split_sentences, without_speech
 from .statements import Sentence, Statement, plain, read_text
+from .work import PROJECT_AGENT, work_in
 
 _AT_ONCE = 20  # messages, before other tasks of the event loop get their turn
 _LONG = 2000  # characters of a message; a shorter one is read at once
@@ -49,7 +50,11 @@ class OfflineExtractor:
         """What the messages change. The candidates say which entries they replace."""
         reading = _Reading(excerpt)
         await reading.read()
-        found = reading.register.candidates()
+        found = [*reading.register.candidates()]
+        if excerpt.agent_id.startswith(PROJECT_AGENT):
+            texts = {each.text for each in found}
+            own = [each for each in excerpt.messages if excerpt.is_users(each)]
+            found += [each for message in own for each in work_in(message) if each.text not in texts]
         minds = [each for each in found if each.content_type == "mind"]
         facts = [each for each in found if each.content_type != "mind"]
         mind = Mind(_summarize(minds), _confidence(minds), tuple(minds))

@@ -1,0 +1,1 @@
+"""What coding agents do: their transcripts as conversations and sessions, and hooks that give memory back."""
