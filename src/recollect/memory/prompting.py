@@ -12,7 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 from weakref import WeakKeyDictionary
@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 CACHE_SECONDS = 300.0
 """For how long a provider keeps a prefix that nobody sends. After that, a new page costs nothing."""
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_CONVERSATIONS = 2000
 _MOST_REMOVED = 10  # entries that are looked up, to say that they no longer hold
 _AS_MUCH = 0.6  # of the terms of a message, for a line of the page that says as much
@@ -208,9 +209,8 @@ class PromptMemory:
 
     def note_turn(self, owner: PromptOwner, turn: str, parts: PromptParts) -> None:
         """Note what a turn got, for its further calls of the model."""
-        pin = self._pins.get(_key_of(owner))
-        if pin is not None:
-            self._keep(_key_of(owner), pin._replace(turn=(turn, parts)))
+        pin = self._pins.get(_key_of(owner)) or _Pin(_LONG_AGO, "", "", _LONG_AGO)
+        self._keep(_key_of(owner), pin._replace(turn=(turn, parts)))
 
     async def fix_page(
         self,

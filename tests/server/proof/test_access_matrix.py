@@ -15,7 +15,7 @@ from .waiting import wait_until
 
 NEED_ADMIN = {"audit.list", "users.list", "users.export", "users.erase", "database.vacuum"}
 ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list", "threads.list"}
-READING_POSTS = {"conversations.search", "memories.search", "memories.recall"}
+READING_POSTS = {"conversations.search", "memories.search", "memories.recall", "memories.prompt"}
 # The threads of LangGraph are the default tenant's, so the tenants here have none.
 OF_A_THREAD = dict.fromkeys(("threads.branches", "threads.steps"), (404,))
 EXPECTED = {
