@@ -78,6 +78,10 @@ if TYPE_CHECKING:
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
     from .memory.pipeline.token_meter import TokenMeter as TokenMeter
+    from .memory.prompting import PromptMemory as PromptMemory
+    from .memory.prompting import PromptOptions as PromptOptions
+    from .memory.prompting import PromptOwner as PromptOwner
+    from .memory.prompting import PromptParts as PromptParts
     from .memory.remote.store import RemoteMemoryStore as RemoteMemoryStore
     from .memory.rights.receipt import Receipt as Receipt
     from .memory.rights.why import Why as Why
@@ -336,6 +340,7 @@ _PUBLIC = {
     ),
     "memory.offline": ("OfflineExtractor",),
     "memory.page": ("PageChanges", "PageLine", "UserPage"),
+    "memory.prompting": ("PromptMemory", "PromptOptions", "PromptOwner", "PromptParts"),
     "memory.pipeline.runner": ("RunOptions",),
     "memory.pipeline.stages": ("Extractor",),
     "memory.run": (

@@ -6,7 +6,7 @@ from typing import Any
 
 import openai
 import pytest
-from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner
 
 from recollect import MemoryStore
 from recollect.testing.providers import ProviderServer, RecordedRequest
@@ -24,11 +24,12 @@ def store_in_memory(**options: Any) -> MemoryStore:
 
 
 @asynccontextmanager
-async def agent_on(server: ProviderServer, **more: Any) -> AsyncIterator[Agent[Any]]:
+async def agent_on(server: ProviderServer, api: str = "responses", **more: Any) -> AsyncIterator[Agent[Any]]:
     """An agent whose model is the server's."""
     made = openai.AsyncOpenAI(base_url=server.base_url, api_key=server.api_key, max_retries=0)
     async with made as client:
-        model = OpenAIResponsesModel("gpt-4o-mini", client)
+        kind = OpenAIResponsesModel if api == "responses" else OpenAIChatCompletionsModel
+        model = kind("gpt-4o-mini", client)
         yield Agent(**{"name": "desk", "instructions": "Be brief.", "model": model, **more})
 
 

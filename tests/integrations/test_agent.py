@@ -35,7 +35,7 @@ async def test_an_agent_remembers_a_user_in_another_session(server: ProviderServ
                 await run(agent, said, streamed, session=kept_in, hooks=hooks)
     first, _, third, fourth = asked(server)
     assert instructions_of(first) == "Be brief."
-    assert ": The user's cat is Mia." in instructions_of(third)
+    assert "> - The user's cat is Mia." in instructions_of(third)
     assert ": The user's cat is Mia." in output_in(fourth)
     assert [tool["name"] for tool in first.body["tools"]] == ["recall", "remember"]
 

@@ -11,6 +11,7 @@ from agent_framework import (
     Agent,
     AgentSession,
     BaseChatClient,
+    ChatMiddlewareLayer,
     ChatResponse,
     Content,
     FunctionInvocationLayer,
@@ -23,6 +24,8 @@ from recollect import MemoryStore
 from recollect.integrations.agent_framework import LongTermMemory, SessionHistory
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+
+from .. import prompts
 
 
 class Conversation:
@@ -130,13 +133,14 @@ async def test_sessions_are_listed_and_erased_and_excluded_messages_are_kept(tmp
 # --- the framework's own agent ---
 
 
-class ScriptedClient(FunctionInvocationLayer, BaseChatClient):
+class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
     """A chat client that gives replies from a list, and keeps what it was asked."""
 
     def __init__(self, replies: Sequence[Sequence[Content | str]]) -> None:
         super().__init__()
         self.replies = list(replies)
         self.requests: list[str] = []
+        self.prompts: list[list[prompts.Block]] = []
 
     async def _inner_get_response(
         self,
@@ -147,6 +151,8 @@ class ScriptedClient(FunctionInvocationLayer, BaseChatClient):
         **_: Any,
     ) -> ChatResponse:
         self.requests.append(str(options.get("instructions")) + str([each.to_dict() for each in messages]))
+        told = [prompts.Block("system", str(options.get("instructions")))]
+        self.prompts.append([*told, *(prompts.Block(each.role, each.text) for each in messages)])
         return ChatResponse(messages=[Message("assistant", self.replies.pop(0))])
 
 
@@ -191,3 +197,18 @@ async def test_an_agent_knows_what_an_earlier_session_said_and_remembers_more(tm
         found = await store.recall("Does the user have cats?", "agent-framework", "ada")
         assert "two cats" in found.text
         await history.aclose()
+
+
+@in_event_loop
+async def test_prompts_keep_their_prefix(tmp_path: Path) -> None:
+    url = str(tmp_path / "history.db")
+    client = ScriptedClient([["Noted."]] * len(prompts.QUESTIONS))
+    async with MemoryStore(url, workers=0, embedder=None) as store:
+        history = SessionHistory(url, user_id="ada", memory=store)
+        memory = LongTermMemory(store, user_id="ada", agent_id="desk", with_tools=False)
+        agent = Agent(client, instructions="Be brief.", context_providers=[history, memory])
+        session = AgentSession(session_id="one")
+        await prompts.converse(store, "desk", "ada", lambda question: agent.run(question, session=session))
+        assert [each.role for each in await history.get_messages("one")] == ["user", "assistant"] * 20
+        await history.aclose()
+    prompts.check(client.prompts)

@@ -1,12 +1,15 @@
 """Pydantic AI: its store in memory as the oracle, and its own models for tests."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.conversation import Conversation
@@ -25,8 +28,13 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel as FixedModel  # pytest would take it for a test
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import RunUsage
 
 from recollect import Compact, ExtractiveSummarizer, MemoryStore, Summarize, Trim
@@ -38,6 +46,9 @@ from recollect.integrations.pydantic_ai import (
 )
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+from recollect.testing.providers import ProviderServer
+
+from .. import prompts as prompts_
 
 
 class Stored:
@@ -307,6 +318,38 @@ async def test_an_agent_recalls_and_remembers(tmp_path: Path) -> None:
         assert "Oslo" in told[0]
         assert told[2] == "Remembered."
         assert "cats" in str((await store.recall("pets", "pydantic-ai", "ada")).text)
+
+
+@pytest.mark.parametrize("api", ["responses", "chat_completions", "anthropic"])
+@in_event_loop
+async def test_prompts_keep_their_prefix(server: ProviderServer, api: str) -> None:
+    for scripted in (server.responses, server.chat, server.messages):
+        scripted.reply_always("Noted.")
+    async with MemoryStore(":memory:", workers=0, embedder=None) as store, model_on(server, api) as model:
+        memory = LongTermMemory(store, "assistant", "ada", with_tools=False)
+        agent = Agent(model, instructions="Be brief.", capabilities=[memory])
+        history: list[ModelMessage] = []
+
+        async def ask(question: str) -> None:
+            result = await agent.run(question, message_history=history)
+            history[:] = result.all_messages()
+
+        await prompts_.converse(store, "assistant", "ada", ask)
+    assert "remembered-data" not in str([message.parts for message in history]), "nothing of it is stored"
+    prompts_.check([prompts_.prompt_of(request.body) for request in server.requests()])
+
+
+@asynccontextmanager
+async def model_on(server: ProviderServer, api: str) -> AsyncIterator[Model]:
+    """A model of the server, by one of its APIs."""
+    key = {"api_key": server.api_key, "max_retries": 0}
+    if api == "anthropic":
+        async with AsyncAnthropic(base_url=server.root_url, **key) as client:
+            yield AnthropicModel("claude-test", provider=AnthropicProvider(anthropic_client=client))
+        return
+    async with AsyncOpenAI(base_url=server.base_url, **key) as client:
+        kind = OpenAIResponsesModel if api == "responses" else OpenAIChatModel
+        yield kind("gpt-4o-mini", provider=OpenAIProvider(openai_client=client))
 
 
 @in_event_loop

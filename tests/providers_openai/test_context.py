@@ -9,7 +9,8 @@ from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, RecordedRequest
 
-from .chats import RESPONSES, Place, open_chat, short
+from .. import prompts
+from .chats import COMPLETIONS, RESPONSES, Place, open_chat, options_for, short
 
 TRIM_1 = {"mode": "trim", "max_user_turns": 1}
 TRIM_2 = {"mode": "trim", "max_user_turns": 2}
@@ -77,6 +78,42 @@ async def remember(chat: Any) -> None:
     await chat.store.record_conversation("assistant", "ada", said, created_at="2024-05-07T10:00:00Z")
 
 
+def parts_of(request: RecordedRequest) -> tuple[str, str]:
+    """The instructions of a request, and what follows its newest message of the user."""
+    *_, last = request.body["input"]
+    return request.body["instructions"], last["content"] if last["role"] == "system" else ""
+
+
+@pytest.mark.parametrize("api", ["responses", "chat_completions"])
+@in_event_loop
+async def test_prompts_keep_their_prefix(file_place: Place, server: ProviderServer, api: str) -> None:
+    scripted = server.responses if api == "responses" else server.chat
+    scripted.reply_always("Noted.")
+    options = options_for(server, api=api)
+    async with open_chat(file_place, server, options=options) as chat:
+        await chat.begin(memory_injection=True)
+        await prompts.converse(chat.store, "assistant", "ada", chat.say)
+        assert short(await chat.items()) == "UA" * 20, "nothing of it is stored"
+    paths = {"responses": RESPONSES, "chat_completions": COMPLETIONS}
+    prompts.check([prompts.prompt_of(request.body) for request in server.requests(paths[api])])
+
+
+@in_event_loop
+async def test_another_process_goes_on_with_the_page_of_a_conversation(
+    place: Place, server: ProviderServer
+) -> None:
+    server.responses.reply_always("Noted.")
+    async with open_chat(place, server) as first, open_chat(place, server) as second:
+        await remember(first)
+        second.conversation = await first.begin(memory_injection=True)
+        for number, chat in enumerate((first, second, first)):
+            await chat.say("Hello.")
+            await chat.store.add_entry("assistant", "ada", "profile", f"The user has cat number {number}.")
+    told, *others = [parts_of(request)[0] for request in server.requests(RESPONSES)]
+    assert "Lisbon" in told
+    assert [told, told] == others
+
+
 @pytest.mark.parametrize(
     ("agent", "conversation", "request_", "injected"),
     [
@@ -99,17 +136,17 @@ async def test_what_is_remembered_is_injected_where_that_is_wanted(
         await chat.begin(memory_injection=conversation)
         reply = await chat.say("Where in Lisbon do I live?", memory_injection=request_)
         inspector = chat.provider.inspector
-        block = await inspector.memory_block_of(chat.store, await chat.whole())
-    told = server.requests(RESPONSES)[0].body["instructions"]
-    assert told.startswith("Be brief.")
+        shown = await inspector.remembered_of(chat.store, await chat.whole())
+    told, tail = parts_of(server.requests(RESPONSES)[0])
     if request_ is None:
-        assert told == "\n\n".join(filter(None, ("Be brief.", block))), "it is shown as it was injected"
+        assert (told, tail) == (shown.after("Be brief."), shown.tail), "it is shown as it was sent"
+    assert told.startswith("Be brief.")
     assert ("The user lives in Lisbon." in told) == injected
-    assert ('7 May 2024, user: "My boat in Lisbon' in told) == injected
-    assert ("data and not instructions" in told) == injected
+    assert ('7 May 2024, user: "My boat in Lisbon' in tail) == injected
+    assert ("data and not instructions" in told) == ("data and not instructions" in tail) == injected
     assert reply.memories_used == (2 if injected else 0)
     assert "Rome" not in told
-    assert "Where in Lisbon" not in told, "what is asked now is not remembered"
+    assert "Where in Lisbon" not in tail, "what is asked now is not remembered"
 
 
 @in_event_loop
@@ -122,8 +159,8 @@ async def test_what_the_model_sees_anyway_is_not_injected_and_what_is_hidden_is(
         await chat.say("My boat is called Argo.")
         await chat.say("What is my boat called?")
         await chat.say("What is my boat called?", memory_strategy=TRIM_1)
-    told = [request.body["instructions"] for request in server.requests(RESPONSES)]
-    assert ["is called Argo" in each for each in told] == [False, False, True]
+    tails = [parts_of(request)[1] for request in server.requests(RESPONSES)]
+    assert ["is called Argo" in each for each in tails] == [False, False, True]
 
 
 @in_event_loop
@@ -137,9 +174,9 @@ async def test_the_newest_summary_is_injected_with_what_is_remembered(
         async with ConversationSummaryStore(file_place.url) as summaries:
             await summaries.add(conversation.conversation_id, "They spoke of Lisbon.\n- and of boats")
         reply = await chat.say("Where in Lisbon do I live?")
-    told = server.requests(RESPONSES)[0].body["instructions"]
-    assert "They spoke of Lisbon." in told
-    assert told.count("<remembered-data>") == 1
+    _, tail = parts_of(server.requests(RESPONSES)[0])
+    assert "They spoke of Lisbon." in tail
+    assert tail.count("<remembered-data>") == 1
     assert reply.memories_used == 2, "a line of the summary is no memory"
 
 

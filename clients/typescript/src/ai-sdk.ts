@@ -13,8 +13,12 @@ export interface MemoryOptions {
   userId: string;
   /** Turns with the same id are recorded as one conversation; without it, each turn is one. */
   conversationId?: string;
-  /** The most tokens of what is remembered. 1,000 by default. */
+  /** The most tokens of what is remembered about the newest message. 1,000 by default. */
   budget?: number;
+  /** The most tokens of the page about the user. 600 by default; 0 for no page. */
+  pageBudget?: number;
+  /** When the page is written anew: in each turn, or when a conversation starts or was idle, the default. */
+  refresh?: "turn" | "conversation";
   /** Milliseconds that a call waits for memory before it goes on without it. 1,000 by default. */
   deadline?: number;
   /** Called when memory cannot be read or written. The call of the model goes on. */
@@ -24,25 +28,26 @@ export interface MemoryOptions {
 /**
  * A middleware for the AI SDK that recalls before each call of the model and records the turn after it.
  *
- * What is remembered is put in front of the newest message of the user, marked as data, so that a cached prefix
- * of the prompt stays valid. Nothing relevant, nothing added.
+ * A page about the user follows the system text and stays the same while a conversation goes on. What is
+ * remembered about the newest message comes after its text. Both are marked as data. So a cached prefix of the
+ * prompt stays valid: everything up to the user's previous message.
  */
 export function recollectMemory(options: MemoryOptions): LanguageModelMiddleware {
   const { onError = () => undefined } = options;
   // The prompt without memory, by the one with it: memory must not be recorded as something that was said.
   const questions = new WeakMap<CallOptions, string>();
+  let page = "";
 
   async function transformParams({ params }: { params: CallOptions }): Promise<CallOptions> {
     const question = questionIn(params);
     if (question === undefined) return params;
-    const changed = { ...params };
-    questions.set(changed, question);
     try {
-      const text = await recall(options, question);
-      return text === "" ? changed : remember(questions, question, withMemory(params, text));
+      const remembered = await recall(options, params, question);
+      page = remembered.page;
+      return remember(questions, question, withMemory(params, remembered));
     } catch (error) {
       onError(error);
-      return changed;
+      return remember(questions, question, withMemory(params, { page, tail: "" }));
     }
   }
 
@@ -91,25 +96,44 @@ function questionIn(params: CallOptions): string | undefined {
   return text === "" ? undefined : text;
 }
 
-function withMemory(params: CallOptions, text: string): CallOptions {
-  const newest = params.prompt.findLastIndex((each) => each.role === "user");
-  const prompt = params.prompt.map((message, index) =>
-    index === newest && message.role === "user"
-      ? { ...message, content: [{ type: "text" as const, text }, ...message.content] }
-      : message,
-  );
-  return { ...params, prompt };
+interface Remembered {
+  page: string;
+  tail: string;
 }
 
-async function recall(options: MemoryOptions, question: string): Promise<string> {
+/** The prompt with the page at the end of its system text, and the tail as the last part of the newest message. */
+function withMemory(params: CallOptions, { page, tail }: Remembered): CallOptions {
+  const newest = params.prompt.findLastIndex((each) => each.role === "user");
+  const prompt: CallOptions["prompt"] = params.prompt.map((message, index) =>
+    tail !== "" && index === newest && message.role === "user"
+      ? { ...message, content: [...message.content, { type: "text" as const, text: tail }] }
+      : message,
+  );
+  if (page === "") return { ...params, prompt };
+  const leading = prompt.findIndex((each) => each.role !== "system");
+  const system = { role: "system" as const, content: page };
+  return { ...params, prompt: [...prompt.slice(0, leading), system, ...prompt.slice(leading)] };
+}
+
+/** What memory adds. */
+async function recall(options: MemoryOptions, params: CallOptions, question: string): Promise<Remembered> {
+  const texts = (role: "user" | "assistant") =>
+    params.prompt.flatMap((each) =>
+      each.role === role ? [each.content.map((part) => (part.type === "text" ? part.text : "")).join("\n").trim()] : [],
+    );
   const request = {
     query: question,
     agent_id: options.agentId,
     user_id: options.userId,
+    said: texts("user").slice(0, -1),
+    answered: texts("assistant"),
+    is_start: options.conversationId === undefined && params.prompt.every((each) => each.role === "user" || each.role === "system"),
+    page_budget: options.pageBudget ?? 600,
     budget: options.budget ?? 1000,
+    refresh: options.refresh ?? "conversation",
+    ...(options.conversationId !== undefined && { conversation_id: options.conversationId }),
   };
-  const recalled = await options.client.recall(request, AbortSignal.timeout(options.deadline ?? 1000));
-  return recalled.text;
+  return options.client.prompt(request, AbortSignal.timeout(options.deadline ?? 1000));
 }
 
 async function record(options: MemoryOptions, question: string, answer: string): Promise<void> {

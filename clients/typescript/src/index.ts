@@ -123,6 +123,11 @@ export class Recollect {
     return dataOf(await this.http.POST("/v1/memories/recall", { body: request, ...(signal && { signal }) }));
   }
 
+  /** What memory adds to a prompt: a page for its system text, and a tail for after the newest message. */
+  async prompt(request: Schemas["PromptRequest"], signal?: AbortSignal): Promise<Schemas["PromptResponse"]> {
+    return dataOf(await this.http.POST("/v1/memories/prompt", { body: request, ...(signal && { signal }) }));
+  }
+
   /** Whether everything recorded for a user is learned, after at most `seconds`. */
   async waitUntilLearned(agentId: string, userId: string, seconds = 20): Promise<boolean> {
     const query = { agent_id: agentId, user_id: userId, wait: seconds };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { generateText, simulateReadableStream, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
+import { generateText, type ModelMessage, simulateReadableStream, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
 import * as mocks from "ai/test";
 import { z } from "zod";
 
@@ -67,7 +67,39 @@ test("what is relevant is added as data, and the turn is recorded without it", a
   );
 });
 
-test("an unrelated question gets nothing, and streams pass as they are", async () => {
+test("prompts keep their prefix for twenty turns", async () => {
+  const userId = await userWhoIsAllergic();
+  const boat = "My sailing boat in the harbour is called Argo.";
+  await client.record({ agent_id: "assistant", user_id: userId, messages: [{ role: "user", content: boat }] });
+  const model = answering("Noted.");
+  const middleware = recollectMemory({ client, agentId: "assistant", userId, deadline: 60_000 });
+  const messages: ModelMessage[] = [];
+  for (let turn = 0; turn < 20; turn++) {
+    const dog = { agent_id: "assistant", user_id: userId, content_type: "profile" as const, content_text: "Ada adopted a dog." };
+    if (turn === 6) await client.addEntry(dog);
+    messages.push({ role: "user", content: turn === 3 ? "What is my sailing boat called?" : `What about number ${turn}?` });
+    const { response } = await generateText({ model: wrapLanguageModel({ model, middleware }), system: "Be brief.", messages });
+    messages.push(...response.messages);
+  }
+  const prompts = model.doGenerateCalls.map((call) => call.prompt.flatMap(blocksOf));
+  const stable = (blocks: string[]) => blocks.slice(0, blocks.findLastIndex((each) => each.startsWith("user: What")) + 1);
+  for (const [turn, prompt] of prompts.slice(1).entries()) {
+    const before = stable(prompts[turn]!);
+    assert.deepEqual(prompt.slice(0, before.length), before, `turn ${turn + 1}`);
+  }
+  assert.match(prompts[0]!.join("\n"), /allergic to nuts/);
+  assert.match(prompts[3]!.at(-1)!, /user: <remembered-data>[^]*Argo/);
+  assert.doesNotMatch(prompts[4]!.join("\n"), /Argo/);
+  assert.match(prompts[6]!.at(-1)!, /adopted a dog/);
+  assert.doesNotMatch(stable(prompts[19]!).join("\n"), /adopted a dog/);
+});
+
+function blocksOf(message: MockModel["doGenerateCalls"][number]["prompt"][number]): string[] {
+  if (message.role === "system") return [`system: ${message.content}`];
+  return message.content.map((part) => `${message.role}: ${part.type === "text" ? part.text : JSON.stringify(part)}`);
+}
+
+test("a page stays, also for an unrelated question, and streams pass as they are", async () => {
   const userId = await userWhoIsAllergic();
   const model = answering("Use reversed().");
   const memory = recollectMemory({ client, agentId: "assistant", userId, conversationId: crypto.randomUUID() });
@@ -78,7 +110,9 @@ test("an unrelated question gets nothing, and streams pass as they are", async (
     assert.equal(deltas.join(""), "Use reversed().");
     assert.equal(deltas.length, 15);
   }
-  assert.doesNotMatch(JSON.stringify(model.doStreamCalls[0]?.prompt), /allergic/);
+  const [first, second] = model.doStreamCalls.map((call) => JSON.stringify(call.prompt));
+  assert.match(first ?? "", /allergic/);
+  assert.equal(first, second);
   const recorded = await collect(client.conversations({ agentId: "assistant", userId }));
   assert.deepEqual(
     recorded.map((conversation) => conversation.turn_count),

@@ -28,9 +28,12 @@ from .shapes import (
     turn_starts,
     type_of,
 )
+from .tails import BEGIN, END, is_start, is_tail, with_tail
 from .tokens import ModelUsage, Tokenizer, estimate_text_tokens, estimate_tokens
 
 __all__ = [
+    "BEGIN",
+    "END",
     "Item",
     "ModelUsage",
     "Pairs",
@@ -48,6 +51,8 @@ __all__ = [
     "is_from_model",
     "is_output",
     "is_reasoning",
+    "is_start",
+    "is_tail",
     "is_user_message",
     "keep_whole_groups",
     "newest_whole",
@@ -58,4 +63,5 @@ __all__ = [
     "text_of",
     "turn_starts",
     "type_of",
+    "with_tail",
 ]

@@ -1,6 +1,6 @@
 """The block of memories for a prompt, as a value: its lines, and its text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
@@ -75,14 +75,16 @@ class Block:
         self,
         *,
         summary: str | ConversationSummary | None = None,
+        changes: Sequence[str] = (),
         budget: int = DEFAULT_TOKEN_BUDGET,
         tokenizer: Tokenizer | None = None,
     ) -> MemoryBlock:
-        """The text of the block, after a summary of the conversation if one is given."""
+        """The text of the block, after a summary of the conversation and changes, if they are given."""
         return render_memory(
             summary,
             [line.text for line in self.lines if line.kind != "wish"],
             wishes=[line.text for line in self.wishes],
+            changes=changes,
             now=self.now,
             token_budget=budget,
             tokenizer=tokenizer,

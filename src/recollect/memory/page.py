@@ -13,9 +13,8 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..items import estimate_text_tokens
+from ..items import BEGIN, END, estimate_text_tokens
 from ..strategies.summaries.escaping import escape_markdown, to_one_line
-from ..strategies.summaries.injection import BEGIN, END
 from .entry import ContentType, Entry, Evidence
 from .lifetime import DOUBTFUL_BELOW, doubtful_from, is_expired, trust_in
 from .texts.health import concerns_health
@@ -91,6 +90,11 @@ class PageLine:
     content_id: str
     is_doubtful: bool = False
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the line may be the start of a longer text."""
+        return _CUT in self.text
 
 
 @dataclass(frozen=True)

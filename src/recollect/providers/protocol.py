@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from ..items import Item
 from ..memory.conversation import Conversation
+from ..memory.prompting import PromptParts
 from ..memory.run import Days, Spent, SpentBy
 from ..memory.store import MemoryStore
 from ..sessions.events import ConversationEvent
@@ -49,13 +50,13 @@ class ChatInspector(Protocol):
         """The items that the model would see now, by the conversation's strategy or a given one."""
         ...
 
-    async def memory_block_of(
+    async def remembered_of(
         self,
         store: MemoryStore,
         conversation: Conversation,
         memory_strategy: Mapping[str, Any] | None = None,
-    ) -> str:
-        """The memories in the instructions for the newest user message; empty without injection."""
+    ) -> PromptParts:
+        """What the prompt has from memory for the newest user message; empty without injection."""
         ...
 
     async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:

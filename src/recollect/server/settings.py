@@ -280,10 +280,20 @@ class ProxySettings(_Section):
         le=60_000,
         description="Most milliseconds that a call waits for memories; then it goes on without them.",
     )
-    memory_tokens: _Count = Field(default=1000, description="Most tokens of memories in a call.")
+    page_tokens: int = Field(
+        default=600, ge=0, le=100_000, description="Most tokens of the page about the user; 0 for no page."
+    )
+    page_refresh: Literal["turn", "conversation"] = Field(
+        default="conversation",
+        description="When the page is written anew: in each turn, or when a conversation starts or was idle.",
+    )
+    memory_tokens: _Count = Field(
+        default=1000, description="Most tokens of memories about the newest message of a call."
+    )
     memory_place: Literal["late", "system"] = Field(
         default="late",
-        description="late puts memories after earlier turns, which stay cached; system into the system text.",
+        description="late puts memories after the newest message, so that all before stays cached; system"
+        " into the system text.",
     )
     timeout_seconds: float = Field(
         default=600, gt=0, description="Most seconds without a byte from the provider."

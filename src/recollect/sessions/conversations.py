@@ -20,7 +20,7 @@ from ..errors import (
 )
 from ..event_loops import PerLoop
 from ..extras import require_extra
-from ..items import Item, encode_items
+from ..items import Item, encode_items, is_tail
 from ..models.clients import can_copy, close_client, copy_client
 from ..models.errors import retry_after_seconds
 from .protocol import Items, Session, SessionABC
@@ -111,7 +111,10 @@ class OpenAIConversationsSession(_Base):
     # --- the contract ---
 
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """All items, oldest first; with a limit the newest of them.
+
+        What was remembered for a question and sent with it is no part of the history, and is left out.
+        """
         limit = self._effective_limit(limit)
         if self._session_id is None:
             await self._run_exclusively(self._conversation)
@@ -254,7 +257,8 @@ class OpenAIConversationsSession(_Base):
             )
             with _check_response():
                 page = response.parse()
-                found += [item.model_dump(exclude_unset=True, warnings=False) for item in page.data]
+                items = [item.model_dump(exclude_unset=True, warnings=False) for item in page.data]
+                found += [item for item in items if not is_tail(item)]
                 after = page.last_id if page.has_next_page() else None
         return found if limit is None else found[:limit][::-1]
 

@@ -41,6 +41,7 @@ _JUDGED_BY_MORE_THAN_SCHEMA = [
     "memories.get",
     "memories.list",
     "memories.of",
+    "memories.prompt",
     "memories.recall",
     "memories.search",
     "memories.search_users",

@@ -23,7 +23,7 @@ NEED_ADMIN = {
     "memories.search_users",
 }
 ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list", "threads.list"}
-READING_POSTS = {"conversations.search", "memories.search", "memories.recall"}
+READING_POSTS = {"conversations.search", "memories.search", "memories.recall", "memories.prompt"}
 # The threads of LangGraph are the default tenant's, so the tenants here have none.
 OF_A_THREAD = dict.fromkeys(("threads.branches", "threads.steps"), (404,))
 EXPECTED = {

@@ -5,54 +5,60 @@ from typing import Any
 
 import pytest
 
+from recollect.memory.prompting import PromptParts
 from recollect.server.proxy.answers import read_answer
 from recollect.server.proxy.chat_completions import ChatCompletions
 from recollect.server.proxy.exact_json import decode_object
 from recollect.server.proxy.messages import Messages
 from recollect.server.proxy.responses import Responses
-from recollect.server.proxy.values import Answer, Dialect, Place, Said
+from recollect.server.proxy.values import Answer, Dialect, Place, Said, placed
 
-BLOCK = "<remembered-data>…</remembered-data>"
+PAGE, TAIL = "<remembered-data>page</remembered-data>", "<remembered-data>tail</remembered-data>"
+ADDED = {"type": "message", "role": "developer", "content": TAIL}
 SYSTEM = {"role": "system", "content": "Be kind."}
 ASKED = {"role": "user", "content": "Where do I live?"}
 EARLIER = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
 CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
-def add(dialect: Dialect, body: dict[str, Any], place: Place = "late") -> Any:
+def add(
+    dialect: Dialect, body: dict[str, Any], page: str = PAGE, tail: str = TAIL, place: Place = "late"
+) -> Any:
     content = json.dumps(body).encode()
-    changed = dialect.add_memories(content, body, BLOCK, place)
+    changed = dialect.add_memories(content, body, placed(PromptParts(page, tail), place))
     return None if changed is None else json.loads(changed)
 
 
 # --- Chat Completions ---
 
 
-def test_a_first_chat_message_gets_memories_after_the_system_text() -> None:
-    changed = add(ChatCompletions(), {"model": "m", "messages": [SYSTEM, ASKED]})
-    assert changed["messages"] == [{**SYSTEM, "content": f"Be kind.\n\n{BLOCK}"}, ASKED]
+def test_a_chat_gets_a_page_in_its_system_text_and_a_tail_after_the_newest_message() -> None:
+    changed = add(ChatCompletions(), {"model": "m", "messages": [SYSTEM, *EARLIER, ASKED]})
+    told = {**SYSTEM, "content": f"Be kind.\n\n{PAGE}"}
+    assert changed["messages"] == [told, *EARLIER, ASKED, {"role": "system", "content": TAIL}]
 
 
 def test_a_system_text_in_parts_gets_one_more_part() -> None:
     parts = [{"type": "text", "text": "Be kind."}]
     changed = add(ChatCompletions(), {"messages": [{"role": "developer", "content": parts}, ASKED]})
-    assert changed["messages"][0]["content"] == [*parts, {"type": "text", "text": BLOCK}]
+    assert changed["messages"][0]["content"] == [*parts, {"type": "text", "text": PAGE}]
+    assert changed["messages"][-1] == {"role": "developer", "content": TAIL}
 
 
-def test_without_a_system_text_there_is_one_with_memories() -> None:
-    changed = add(ChatCompletions(), {"messages": [ASKED]})
-    assert changed["messages"] == [{"role": "system", "content": BLOCK}, ASKED]
+def test_without_a_system_text_there_is_one_with_the_page() -> None:
+    changed = add(ChatCompletions(), {"messages": [ASKED]}, tail="")
+    assert changed["messages"] == [{"role": "system", "content": PAGE}, ASKED]
 
 
-def test_a_chat_keeps_its_prefix_which_the_provider_caches() -> None:
-    before = [SYSTEM, *EARLIER]
-    changed = add(ChatCompletions(), {"messages": [*before, ASKED]})
-    assert changed["messages"] == [*before, {"role": "system", "content": BLOCK}, ASKED]
+def test_without_a_page_there_is_a_tail() -> None:
+    changed = add(ChatCompletions(), {"messages": [SYSTEM, ASKED]}, page="")
+    assert changed["messages"] == [SYSTEM, ASKED, {"role": "system", "content": TAIL}]
 
 
-def test_a_server_that_allows_only_one_system_text_gets_memories_there() -> None:
-    changed = add(ChatCompletions(), {"messages": [SYSTEM, *EARLIER, ASKED]}, "system")
-    assert changed["messages"] == [{**SYSTEM, "content": f"Be kind.\n\n{BLOCK}"}, *EARLIER, ASKED]
+def test_a_server_that_allows_only_one_system_text_gets_both_there() -> None:
+    changed = add(ChatCompletions(), {"messages": [SYSTEM, *EARLIER, ASKED]}, place="system")
+    both = f"Be kind.\n\n{PAGE}\n\n{TAIL}"
+    assert changed["messages"] == [{**SYSTEM, "content": both}, *EARLIER, ASKED]
 
 
 def test_a_tool_call_keeps_its_output_behind_it() -> None:
@@ -62,8 +68,7 @@ def test_a_tool_call_keeps_its_output_behind_it() -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "1"},
     ]
     changed = add(ChatCompletions(), {"messages": [SYSTEM, *EARLIER, ASKED, *called]})
-    assert changed["messages"][-3:] == [ASKED, *called]
-    assert changed["messages"][-4]["content"] == BLOCK
+    assert changed["messages"][-4:] == [ASKED, {"role": "system", "content": TAIL}, *called]
 
 
 def test_every_other_byte_of_a_call_stays() -> None:
@@ -73,7 +78,7 @@ def test_every_other_byte_of_a_call_stays() -> None:
     )
     body = decode_object(content)
     assert body is not None
-    changed = ChatCompletions().add_memories(content, body, BLOCK, "late")
+    changed = ChatCompletions().add_memories(content, body, PromptParts(PAGE, TAIL))
     assert changed is not None
     for part in (b"1.00", b"123456789012345678901234567890", b"1E+2", b'"caf\\u00e9 \\/"', b"[1 , 2]"):
         assert part in changed
@@ -82,52 +87,38 @@ def test_every_other_byte_of_a_call_stays() -> None:
 # --- Responses ---
 
 
-def test_a_response_gets_memories_after_its_instructions() -> None:
-    assert add(Responses(), {"input": "Where?"}) == {"input": "Where?", "instructions": BLOCK}
-    changed = add(Responses(), {"input": [ASKED], "instructions": "Be kind."})
-    assert changed == {"input": [ASKED], "instructions": f"Be kind.\n\n{BLOCK}"}
-
-
-def test_a_response_with_a_history_keeps_its_prefix() -> None:
+@pytest.mark.parametrize("more", [{}, {"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_a_response_gets_a_page_in_its_instructions_and_a_tail_as_an_item(more: dict[str, Any]) -> None:
+    changed = add(Responses(), {"input": "Where?", **more})
+    asked = {"type": "message", "role": "user", "content": "Where?"}
+    assert changed == {"input": [asked, ADDED], "instructions": PAGE, **more}
     changed = add(Responses(), {"input": [*EARLIER, ASKED], "instructions": "Be kind."})
-    added = {"type": "message", "role": "developer", "content": BLOCK}
-    assert changed == {"input": [*EARLIER, added, ASKED], "instructions": "Be kind."}
+    assert changed == {"input": [*EARLIER, ASKED, ADDED], "instructions": f"Be kind.\n\n{PAGE}"}
 
 
-def test_a_conversation_at_the_provider_stores_no_memories() -> None:
-    changed = add(Responses(), {"input": "Where?", "previous_response_id": "resp_1"})
-    assert (changed["input"], changed["instructions"]) == ("Where?", BLOCK)
+def test_outputs_of_tools_alone_get_no_tail() -> None:
+    output = {"type": "function_call_output", "call_id": "c", "output": "1"}
+    assert add(Responses(), {"input": [output]}) == {"input": [output], "instructions": PAGE}
+    assert add(Responses(), {"input": [output]}, page="") is None
 
 
 # --- Messages ---
 
 
-def test_a_message_gets_memories_after_the_system_text() -> None:
-    assert add(Messages(), {"messages": [ASKED]})["system"] == BLOCK
-    assert add(Messages(), {"messages": [ASKED], "system": "Be kind."})["system"] == f"Be kind.\n\n{BLOCK}"
+def test_a_message_gets_a_page_after_the_system_text_and_a_tail_as_a_block() -> None:
+    changed = add(Messages(), {"messages": [*EARLIER, ASKED]})
+    asked = [{"type": "text", "text": ASKED["content"]}, {"type": "text", "text": TAIL}]
+    assert changed == {"system": PAGE, "messages": [*EARLIER, {"role": "user", "content": asked}]}
+    assert add(Messages(), {"messages": [ASKED], "system": "Be kind."})["system"] == f"Be kind.\n\n{PAGE}"
 
 
-def test_memories_go_after_a_cached_system_text() -> None:
+def test_both_go_after_what_is_cached() -> None:
     system = [{"type": "text", "text": "Long.", **CACHED}]
-    changed = add(Messages(), {"messages": [*EARLIER, ASKED], "system": system})
-    assert changed["system"] == [*system, {"type": "text", "text": BLOCK}]
-
-
-def test_memories_go_after_a_cached_message() -> None:
     last = {"role": "user", "content": [{"type": "text", "text": "Where?", **CACHED}]}
-    body = {"messages": [*EARLIER, last], "system": [{"type": "text", "text": "Long.", **CACHED}]}
-    changed = add(Messages(), body)
-    assert changed["system"] == body["system"]
+    changed = add(Messages(), {"messages": [*EARLIER, last], "system": system})
+    assert changed["system"] == [*system, {"type": "text", "text": PAGE}]
     assert changed["messages"][:-1] == EARLIER
-    assert changed["messages"][-1]["content"] == [*last["content"], {"type": "text", "text": BLOCK}]
-
-
-def test_an_earlier_cached_message_is_a_prefix_too() -> None:
-    first = {"role": "user", "content": [{"type": "text", "text": "Hi", **CACHED}]}
-    changed = add(Messages(), {"messages": [first, EARLIER[1], ASKED]})
-    assert "system" not in changed
-    own, added = changed["messages"][-1]["content"]
-    assert (own["text"], added["text"]) == ("Where do I live?", BLOCK)
+    assert changed["messages"][-1]["content"] == [*last["content"], {"type": "text", "text": TAIL}]
 
 
 def test_automatic_caching_ends_where_it_would_without_memories() -> None:
@@ -135,12 +126,21 @@ def test_automatic_caching_ends_where_it_would_without_memories() -> None:
     assert "cache_control" not in changed
     own, added = changed["messages"][-1]["content"]
     assert own == {"type": "text", "text": "Where do I live?", **CACHED}
-    assert added == {"type": "text", "text": BLOCK}
+    assert added == {"type": "text", "text": TAIL}
+    without = add(Messages(), {"messages": [ASKED], **CACHED}, tail="")
+    assert without == {"messages": [ASKED], "system": PAGE, **CACHED}
 
 
-def test_a_started_answer_that_is_cached_leaves_no_place() -> None:
-    begun = {"role": "assistant", "content": [{"type": "text", "text": "You", **CACHED}]}
-    assert add(Messages(), {"messages": [ASKED, begun]}) is None
+def test_in_a_loop_of_tools_the_tail_stays_at_the_question() -> None:
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}]}
+    first = add(Messages(), {"messages": [*EARLIER, ASKED], **CACHED})
+    second = add(Messages(), {"messages": [*EARLIER, ASKED, used, result], **CACHED})
+    assert second["messages"][-2:] == [used, result]
+    assert second["cache_control"] == CACHED["cache_control"]
+    assert [block["text"] for block in second["messages"][2]["content"]] == [
+        block["text"] for block in first["messages"][2]["content"]
+    ]
 
 
 # --- what was said ---

@@ -1,5 +1,6 @@
 """What the proxy adds to calls and records of them: for the right user, once, and never at a call's cost."""
 
+import asyncio
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ import pytest
 
 from recollect.testing.providers import ProviderServer, Reply, ToolCall
 
+from ... import prompts
 from ...sessions.postgres.database import sql
 from ..routes.running import Running, running
 from .conftest import post, proxy_settings, recorded, remember, settle
@@ -93,8 +95,7 @@ def test_the_header_wins_over_the_field(proxy: Running, server: ProviderServer, 
     assert recorded(proxy, "somebody else") == []
 
 
-def test_nothing_relevant_adds_nothing(proxy: Running, server: ProviderServer, user: str) -> None:
-    remember(proxy, user, "My dog is called Rex.")
+def test_nothing_known_adds_nothing(proxy: Running, server: ProviderServer, user: str) -> None:
     answer_with(server, "4")
     content = json.dumps(
         call_to(CHAT, "How much is the square root of sixteen?", user=user), indent=3
@@ -102,6 +103,38 @@ def test_nothing_relevant_adds_nothing(proxy: Running, server: ProviderServer, u
     answer = post(proxy, CHAT, content=content, headers={"Content-Type": "application/json"})
     assert answer.headers["x-recollect-memory"] == "none"
     assert server.requests()[-1].content == content
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+def test_prompts_keep_their_prefix(proxy: Running, server: ProviderServer, user: str, path: str) -> None:
+    key = "input" if path == RESPONSES else "messages"
+    said: list[dict[str, Any]] = []
+
+    async def ask(question: str) -> None:
+        answer_with(server, "Noted.")
+        said.append({"role": "user", "content": question})
+        body = {**call_to(path), key: said}
+        headers = {"X-Recollect-User": user}
+        answer = await asyncio.to_thread(post, proxy, path, json=body, headers=headers)
+        assert answer.headers["x-recollect-memory"] == "added"
+        said.append({"role": "assistant", "content": "Noted."})
+
+    store = proxy.service.memory.for_tenant("default")
+    proxy.do(prompts.converse(store, "assistant", user, ask))
+    prompts.check([prompts.prompt_of(request.body) for request in server.requests()])
+
+
+def test_a_loop_of_tools_keeps_its_tail(proxy: Running, server: ProviderServer, user: str) -> None:
+    remember(proxy, user, "My dog is called Rex.")
+    server.chat.reply(ToolCall("look", {}, "call_1"), "Rex.")
+    asked = [{"role": "user", "content": QUESTION}]
+    first = post(proxy, CHAT, json={"model": "m", "messages": asked, "user": user}).json()
+    store = proxy.service.memory.for_tenant("default")
+    proxy.do(store.add_entry("assistant", user, "profile", "The user's dog is three years old."))
+    called = [first["choices"][0]["message"], {"role": "tool", "tool_call_id": "call_1", "content": "-"}]
+    post(proxy, CHAT, json={"model": "m", "messages": asked + called, "user": user})
+    before, after = (request.body["messages"] for request in server.requests()[-2:])
+    assert after[: len(before)] == before
 
 
 def test_what_the_call_has_anyway_is_not_repeated(proxy: Running, server: ProviderServer, user: str) -> None:
@@ -351,7 +384,8 @@ def test_neither_keys_nor_contents_are_logged(
 
 
 def test_a_call_does_not_wait_for_a_slow_memory(server: ProviderServer, tmp_path: Path) -> None:
-    settings = proxy_settings(tmp_path, server.base_url, server.root_url, recall_milliseconds=0.000001)
+    places = (server.base_url, server.root_url)
+    settings = proxy_settings(tmp_path, *places, recall_milliseconds=0.000001, page_tokens=0)
     server.chat.reply_always("Rex!")
     with running(settings) as proxy:
         # So many messages are read in a thread: a few would be found before anybody looks at the clock.

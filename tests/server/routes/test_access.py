@@ -244,7 +244,7 @@ def test_the_audit_log_is_read_page_by_page(keyed_service: Running, tenant: str)
 
 
 def test_a_read_key_changes_nothing(keyed_service: Running, tenant: str) -> None:
-    reading = {"conversations.search", "memories.search", "memories.recall"}
+    reading = {"conversations.search", "memories.search", "memories.recall", "memories.prompt"}
     with keyed_service.client(keyed_service.make_key("read", tenant)) as client:
         for method, path, name in routes_of(keyed_service):
             if method != "GET" and name not in reading and not name.startswith("chat."):

@@ -1,4 +1,4 @@
-"""Memory for agents of the OpenAI Agents SDK: instructions, tools, and records of runs."""
+"""Memory for agents of the OpenAI Agents SDK: prompts, tools, and records of runs."""
 
 from ...extras import require_extra
 
@@ -6,7 +6,6 @@ require_extra("agents", "agents", "recollect.integrations.openai_agents")
 
 from .agent import with_memory  # noqa: E402
 from .hooks import MemoryHooks  # noqa: E402
-from .instructions import remembering_instructions  # noqa: E402
 from .run_recorder import remember_run  # noqa: E402
 from .tools import recall_tool, remember_tool  # noqa: E402
 
@@ -15,6 +14,5 @@ __all__ = [
     "recall_tool",
     "remember_run",
     "remember_tool",
-    "remembering_instructions",
     "with_memory",
 ]

@@ -24,6 +24,8 @@ _MANY = 1000  # entries: composing a page of more would block the event loop for
 _MOST_CACHED = 1000  # pages
 
 PlacedEntry = tuple[int, Entry]
+_Key = tuple[str, int, datetime | None]
+"""The memory, the budget, and the time of a past page."""
 
 
 class _CachedPage(NamedTuple):
@@ -34,28 +36,28 @@ class _CachedPage(NamedTuple):
 
 
 class PageCache:
-    """The pages that were read last, by the memory and the budget. All tenants of a store share it."""
+    """The pages that were read last, by the memory and the rest of the request. All tenants share it."""
 
     def __init__(self) -> None:
-        self._pages: OrderedDict[tuple[str, int], _CachedPage] = OrderedDict()
+        self._pages: OrderedDict[_Key, _CachedPage] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, memory_id: str, budget: int, stamp: int) -> UserPage | None:
+    def find(self, key: _Key, stamp: int) -> UserPage | None:
         """The page of a memory whose entries have this stamp; `None` if it is not cached, or outdated."""
         with self._lock:
-            cached = self._pages.get((memory_id, budget))
+            cached = self._pages.get(key)
             if cached is None or cached.stamp != stamp:
                 return None
             if cached.until is not None and cached.until <= now():
                 return None
-            self._pages.move_to_end((memory_id, budget))
+            self._pages.move_to_end(key)
             return cached.page
 
-    def add(self, memory_id: str, budget: int, cached: _CachedPage) -> None:
+    def add(self, key: _Key, cached: _CachedPage) -> None:
         """Keep a page. The least recently read one is dropped."""
         with self._lock:
-            self._pages[memory_id, budget] = cached
-            self._pages.move_to_end((memory_id, budget))
+            self._pages[key] = cached
+            self._pages.move_to_end(key)
             if len(self._pages) > _MOST_CACHED:
                 self._pages.popitem(last=False)
 
@@ -97,7 +99,8 @@ class PageReader:
         if found is None:
             return compose_page(agent_id, user_id, (), now(), budget=budget, as_of=time)
         memory_id, stamp = found
-        cached = self._cache.find(memory_id, budget, stamp) if time is None else None
+        key = (memory_id, budget, time)
+        cached = self._cache.find(key, stamp)
         if cached is not None:
             return cached
         at = time or now()
@@ -105,9 +108,10 @@ class PageReader:
         page = await _in_thread_if_many(
             len(entries), partial(compose_page, agent_id, user_id, entries, at, budget=budget, as_of=time)
         )
-        if time is None:
-            until = next_change((entry for _, entry in entries), at)
-            self._cache.add(memory_id, budget, _CachedPage(stamp, until, page))
+        # Of the past, nothing expires any more.
+        until = next_change((entry for _, entry in entries), at) if time is None else None
+        if time is None or time <= now():
+            self._cache.add(key, _CachedPage(stamp, until, page))
         return page
 
     async def page_history(

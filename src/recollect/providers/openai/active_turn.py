@@ -7,6 +7,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...items import ModelUsage
 from ...memory.conversation import ConversationSettings, Message
 from ...memory.pipeline.token_meter import GuardedMeter
+from ...memory.prompting import PromptMemory, PromptParts
 from ...sessions.events import EventLog
 from ...sql.scripts import MakeScript
 from ...strategies.session import StrategySession
@@ -14,7 +15,7 @@ from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summarizers.protocol import Summarizer
 from ...strategies.values import Strategy
 from ..values import ChatTurn
-from .database.record import TurnRecord
+from .database.record import TurnRecord, memory_of
 from .database.turns import ChatTurns
 from .options import ChatOptions
 from .registry import AgentDescriptor
@@ -38,6 +39,7 @@ class Parts:
     options: ChatOptions
     meter: GuardedMeter
     summarizer: Summarizer | None = None
+    prompts: PromptMemory = field(default_factory=PromptMemory)
 
     def view(self, chat: ChatSession, strategy: Strategy | None) -> StrategySession:
         """A session as a strategy shows it to the model. Its summaries are stored."""
@@ -60,6 +62,8 @@ class ActiveTurn:
     """The cost of earlier attempts."""
     run: AgentRun | None = None
     """Set once the run has started."""
+    remembered: PromptParts | None = None
+    """What the prompt has from memory, once that is known."""
     is_metered: bool = False
     """Whether the token meter has counted this attempt."""
 
@@ -70,8 +74,9 @@ class ActiveTurn:
 
     @property
     def record_with_usage(self) -> TurnRecord:
-        """The record, with the cost of all attempts."""
-        return replace(self.begun.record, usage=self.earlier_usage + self.usage)
+        """The record, with the cost of all attempts, and with what the prompt had from memory."""
+        memory = None if self.remembered is None else memory_of(self.remembered)
+        return replace(self.begun.record, usage=self.earlier_usage + self.usage, memory=memory)
 
 
 def message_id(turn_id: str, role: str) -> str:

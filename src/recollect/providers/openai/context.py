@@ -1,11 +1,14 @@
-"""The input of a run beside its history: the strategy, the injected memories, and the context of tools."""
+"""The input of a run beside its history: the strategy, what memory adds, and the context of tools."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from ...memory.conversation import ConversationSettings
+from ...memory.entry import Entry
 from ...memory.hits import Recalled, TurnSearch
+from ...memory.page import UserPage
+from ...memory.prompting import PageMark, PromptMemory, PromptOptions, PromptOwner, PromptParts
 from ...strategies.configuration import resolve_memory_injection, resolve_memory_strategy
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.values import Strategy
@@ -27,6 +30,8 @@ class ChatContext:
     turn_id: str
     search_conversations: ConversationSearch
     recall: Callable[[str], Awaitable[Recalled]]
+    remembered: PromptParts = field(default_factory=PromptParts, repr=False)
+    """What the prompt has from memory; empty where nothing is injected."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +39,36 @@ class RunContext:
     """What a run gets beside the history."""
 
     context: ChatContext
-    remembered: str
-    """A block for the instructions, marked as data; empty where nothing is injected."""
-    memories_used: int = 0
-    """How many entries and messages the block shows."""
+
+    @property
+    def remembered(self) -> PromptParts:
+        """What the prompt has from memory: the page and the tail."""
+        return self.context.remembered
 
     def instructions_for(self, descriptor: AgentDescriptor) -> str:
-        """The instructions of an agent, followed by the block of memories."""
-        return "\n\n".join(filter(None, (descriptor.instructions, self.remembered)))
+        """The instructions of an agent, followed by the page about the user."""
+        return self.remembered.after(descriptor.instructions)
+
+
+@dataclass(frozen=True)
+class _TurnMemory:
+    """The memory of a turn, for its prompt: it recalls as the tools of the turn do."""
+
+    turn: ChatTurn
+    recalls: Callable[[str], Awaitable[Recalled]]
+
+    @property
+    def tenant(self) -> str:
+        return self.turn.store.tenant
+
+    async def page(self, agent_id: str, user_id: str, **more: Any) -> UserPage:
+        return await self.turn.store.page(agent_id, user_id, **more)
+
+    async def recall(self, query: str, *_: Any, **__: Any) -> Recalled:
+        return await self.recalls(query)
+
+    async def get_entry(self, content_id: str) -> Entry | None:
+        return await self.turn.store.get_entry(content_id)
 
 
 def build_memory_strategy_config(
@@ -57,7 +84,7 @@ def build_memory_strategy_config(
 
 
 def is_injected(turn: ChatTurn, said: ConversationSettings, descriptor: AgentDescriptor) -> bool:
-    """Whether memories go into the instructions, by the same order of precedence."""
+    """Whether memories go into the prompt, by the same order of precedence."""
     return resolve_memory_injection(
         turn.memory_injection, said.memory_injection, descriptor.memory_injection_default
     )
@@ -72,22 +99,35 @@ async def prepare_run_context(
     summaries: ConversationSummaryStore,
     user_message_id: str,
     token_budget: int = 1000,
+    prompts: PromptMemory | None = None,
+    mark: PageMark | None = None,
 ) -> RunContext:
-    """The context of a run: the tools' access to memory and, if injection is on, the block of memories.
+    """The context of a run: the tools' access to memory and, if injection is on, the page and the tail.
 
-    `said` are the settings of the conversation.
+    `said` are the settings of the conversation. `mark` says which page it has.
     """
     context = chat_context(turn, user_message_id)
     if not is_injected(turn, said, descriptor):
-        return RunContext(context, "")
+        return RunContext(context)
     summary = await summaries.newest(session_id)
-    recalled = await context.recall(turn.message)
     # Without a strategy the model sees the whole conversation, so its messages are not repeated in the block.
     sees_all = build_memory_strategy_config(turn, said, descriptor) is None
     hidden = turn.conversation.conversation_id if sees_all else None
-    shown = recalled.block.without(lambda line: line.kind == "quote" and line.conversation_id == hidden)
-    block = shown.render(summary=summary, budget=token_budget)
-    return RunContext(context, block.text, block.memory_count)
+    conversation = turn.conversation
+    remembered = await (prompts or PromptMemory()).compose(
+        PromptOwner(
+            _TurnMemory(turn, context.recall),
+            conversation.agent_id,
+            conversation.user_id,
+            conversation.conversation_id,
+        ),
+        turn.message,
+        PromptOptions(tail_budget=token_budget),
+        mark=mark,
+        summary=summary,
+        is_seen=lambda line: line.kind == "quote" and line.conversation_id == hidden,
+    )
+    return RunContext(replace(context, remembered=remembered))
 
 
 def chat_context(turn: ChatTurn, user_message_id: str) -> ChatContext:

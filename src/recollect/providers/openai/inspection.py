@@ -10,6 +10,7 @@ from ...errors import ConflictError
 from ...items import Item
 from ...items.shapes import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
+from ...memory.prompting import PromptParts
 from ...memory.run import Days, Spent, SpentBy
 from ...memory.store import MemoryStore
 from ...memory.times import format_time
@@ -118,18 +119,18 @@ class OpenAIChatInspector:
         items = await self._read_view(conversation, memory_strategy)
         return [_without_placeholder_id(item) for item in items]
 
-    async def memory_block_of(
+    async def remembered_of(
         self,
         store: MemoryStore,
         conversation: Conversation,
         memory_strategy: Mapping[str, Any] | None = None,
-    ) -> str:
-        """The memories in the instructions for the newest user message; empty without injection."""
+    ) -> PromptParts:
+        """What the prompt has from memory for the newest user message; empty without injection."""
         conversation_id, registry = conversation.conversation_id, self._parts.runtime.registry
         question = await self._parts.turns.newest_question(conversation_id)
         settings = await store.get_conversation_settings(conversation_id)
         if question is None or settings is None or conversation.agent_id not in registry.names():
-            return ""
+            return PromptParts()
         place = await self._find_place(conversation)
         turn = ChatTurn(
             store, place.tenant, conversation, conversation.agent_id, question.content, "", memory_strategy
@@ -142,6 +143,7 @@ class OpenAIChatInspector:
             summaries=self._parts.summaries,
             user_message_id=question.message_id,
             token_budget=self._parts.options.injection_tokens,
+            mark=await self._parts.turns.page_mark(conversation_id),
         )
         return prepared.remembered
 

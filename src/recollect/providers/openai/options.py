@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ...extras import require_extra
+from ...items import with_tail
 from ..errors import ModelNotConfiguredError
 
 if TYPE_CHECKING:
@@ -125,8 +126,20 @@ def make_run_config(
         trace_metadata=dict(trace_metadata or {}) if traced else None,
         session_settings=None,  # a limit here would bypass the strategy of the session
         tool_not_found_behavior="return_error_to_model",
+        call_model_input_filter=add_tail,
     )
     return config
+
+
+def add_tail(call: Any) -> Any:
+    """The input of a model with the memories of its run after the newest message of the user.
+
+    The SDK stores nothing of it.
+    """
+    remembered = getattr(call.context, "remembered", None)
+    if remembered is not None:
+        call.model_data.input = with_tail(call.model_data.input, remembered.tail)
+    return call.model_data
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,7 @@ class ChatOptions:
     provider_conversations: bool = False
     """Whether the first turn of a conversation creates it at the provider too (`conv_*`)."""
     injection_tokens: int = 1000
-    """The size limit of the memories in the instructions, in tokens."""
+    """The size limit of the memories after the question, in tokens."""
 
 
 def read_options(settings: Any, quiet_seconds: float | None = None) -> ChatOptions:

@@ -36,7 +36,7 @@ class AgentRun:
     agent: str
     model_of: Callable[[str], str]
     injected: int = 0
-    """How many memories are in the instructions."""
+    """How many memories are in the prompt."""
     offline: "CountedRecall | None" = None
 
     @property
@@ -221,7 +221,7 @@ class AgentRuntime:
             run_config=self._run_config(None if is_offline else self._model_provider()),
             **limit,
         )
-        return AgentRun(result, descriptor.name, self.model_of, context.memories_used, offline)
+        return AgentRun(result, descriptor.name, self.model_of, context.remembered.memories_used, offline)
 
     async def aclose(self) -> None:
         """Close the client."""

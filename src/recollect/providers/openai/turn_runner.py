@@ -142,7 +142,10 @@ class TurnRunner:
             summaries=self._parts.summaries,
             user_message_id=active.begun.record.user_message_id,
             token_budget=self._parts.options.injection_tokens,
+            prompts=self._parts.prompts,
+            mark=await self._parts.turns.page_mark(active.begun.record.conversation_id),
         )
+        active.remembered = context.remembered
         await self._pace()
         active.run = run = self._parts.runtime.start(active.descriptor, context, active.session)
         async for event in run.events():

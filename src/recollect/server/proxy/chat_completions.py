@@ -5,8 +5,9 @@ from typing import Any
 
 from msgspec import Raw
 
+from ...memory.prompting import PromptParts
 from .exact_json import elements_of, encode, fields_of
-from .values import Answer, Body, Place, Said, Thread, newest_user, objects_in, texts_in
+from .values import Answer, Body, Said, Thread, newest_user, objects_in, texts_in
 
 _SYSTEM = ("system", "developer")
 _TEXT = ("text",)
@@ -32,8 +33,8 @@ class ChatCompletions:
             and (text := texts_in(message.get("content"), _TEXT)).strip()
         ]
 
-    def add_memories(self, content: bytes, body: Body, block: str, place: Place) -> bytes | None:
-        """Add the block before the newest message, or to the system text if there is no earlier answer."""
+    def add_memories(self, content: bytes, body: Body, parts: PromptParts) -> bytes | None:
+        """Add the page to the system text, and the tail as a message of its own."""
         messages = objects_in(body.get("messages"))
         newest = newest_user(messages)
         if newest is None:
@@ -42,12 +43,12 @@ class ChatCompletions:
         raw = elements_of(fields["messages"])
         leading = _count_leading(messages)
         role = messages[leading - 1]["role"] if leading else "system"
-        if place == "late" and any(each.get("role") == "assistant" for each in messages[:newest]):
-            raw.insert(newest, encode({"role": role, "content": block}))
-        elif leading and (extended := _extended(raw[leading - 1], messages[leading - 1], block)):
-            raw[leading - 1] = extended
-        else:
-            raw.insert(leading, encode({"role": role, "content": block}))
+        if parts.tail:
+            raw.insert(newest + 1, encode({"role": role, "content": parts.tail}))
+        if parts.page and leading and (own := _extended(raw[leading - 1], messages[leading - 1], parts.page)):
+            raw[leading - 1] = own
+        elif parts.page:
+            raw.insert(leading, encode({"role": role, "content": parts.page}))
         return bytes(encode({**fields, "messages": raw}))
 
     def answer_in(self, document: Body) -> Answer | None:

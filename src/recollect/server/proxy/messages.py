@@ -1,7 +1,8 @@
 """Anthropic's Messages API.
 
-Prompt caching covers everything up to a block with `cache_control`. A block of memories is different at each
-call, so it always goes after the last of these.
+Prompt caching covers everything up to a block with `cache_control`. The page about the user follows the own
+system text, and is the same in each call of a conversation. A tail is different in each turn. It goes after
+the own blocks of the newest message.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +10,9 @@ from typing import Any
 
 from msgspec import Raw
 
+from ...memory.prompting import PromptParts
 from .exact_json import elements_of, encode, fields_of
-from .values import Answer, Body, Place, Said, Thread, objects_in, texts_in
+from .values import Answer, Body, Said, Thread, objects_in, texts_in
 
 _TEXT = ("text",)
 _MARK = "cache_control"
@@ -37,20 +39,23 @@ class Messages:
             and (text := texts_in(message.get("content"), _TEXT)).strip()
         ]
 
-    def add_memories(self, content: bytes, body: Body, block: str, place: Place) -> bytes | None:  # noqa: ARG002
-        """Add the block to the system text, or after the messages if they are cached.
+    def add_memories(self, content: bytes, body: Body, parts: PromptParts) -> bytes | None:
+        """Add the page after the system text, and the tail as a block of its own.
 
-        A call that asks for automatic caching gets its mark at its last own block instead, which is the same.
+        A call that asks for automatic caching gets its mark at its last own block instead of at the tail.
         """
         messages, fields = objects_in(body.get("messages")), fields_of(content)
-        mark = fields.pop(_MARK, None) if isinstance(body.get(_MARK), dict) else None
-        if mark is None and not _has_mark(messages):
-            return _with_system(fields, body.get("system"), block)
-        if not messages or messages[-1].get("role") != "user":
-            return None
-        raw = elements_of(fields["messages"])
-        raw[-1] = _with_block(raw[-1], messages[-1].get("content"), block, mark)
-        return bytes(encode({**fields, "messages": raw}))
+        newest = _newest_question(messages)
+        system = _with_system(fields, body.get("system"), parts.page) if parts.page else None
+        if system is not None:
+            fields["system"] = system
+        if parts.tail and newest is not None:
+            is_last = newest == len(messages) - 1 and isinstance(body.get(_MARK), dict)
+            mark = fields.pop(_MARK) if is_last else None
+            raw = elements_of(fields["messages"])
+            raw[newest] = _with_block(raw[newest], messages[newest].get("content"), parts.tail, mark)
+            return bytes(encode({**fields, "messages": raw}))
+        return None if system is None else bytes(encode(fields))
 
     def answer_in(self, document: Body) -> Answer | None:
         """The texts of the answer."""
@@ -73,18 +78,21 @@ class Messages:
         return None
 
 
-def _has_mark(messages: Sequence[Mapping[str, Any]]) -> bool:
-    contents = (message.get("content") for message in messages)
-    return any(_MARK in block for content in contents for block in objects_in(content))
+def _newest_question(messages: Sequence[Mapping[str, Any]]) -> int | None:
+    """The index of the newest message of the user that says something, and is not only results of tools."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.get("role") == "user" and texts_in(message.get("content"), _TEXT).strip():
+            return place
+    return None
 
 
-def _with_system(fields: dict[str, Raw], system: object, block: str) -> bytes | None:
+def _with_system(fields: dict[str, Raw], system: object, page: str) -> Raw | None:
     if isinstance(system, list):
-        blocks = [*elements_of(fields["system"]), encode({"type": "text", "text": block})]
-        return bytes(encode({**fields, "system": blocks}))
+        return encode([*elements_of(fields["system"]), _text_block(page)])
     if system is not None and not isinstance(system, str):
         return None
-    return bytes(encode({**fields, "system": f"{system}\n\n{block}" if system else block}))
+    return encode(f"{system}\n\n{page}" if system else page)
 
 
 def _with_block(raw: Raw, content: object, block: str, mark: Raw | None) -> Raw:

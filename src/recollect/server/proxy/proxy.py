@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
+from ...memory.prompting import PromptOptions
 from ...memory.store import MemoryStore
 from ..access.audit import AuditLog
 from ..access.authentication import is_our_key
@@ -24,7 +25,7 @@ from .recalling import DeadlineRecall, Memories
 from .recording import Recorder, Turn
 from .speakers import Speaker, speaker_of
 from .upstream import Call, Ended, PassedOn, RawHeaders, Upstream, headers_to_pass_on
-from .values import Body, Dialect, Said, Thread
+from .values import Body, Dialect, Said, Thread, is_first_call, placed
 
 _ANSWERED = range(200, 300)
 _LARGE = 256 * 1024  # bytes: parsing more would block the event loop
@@ -73,7 +74,7 @@ class Proxy:
         self._settings = settings.proxy
         seconds = settings.proxy.recall_milliseconds / 1000
         self.books = Books(audit, budget, seconds)
-        self._recall = DeadlineRecall(seconds, settings.proxy.memory_tokens)
+        self._recall = DeadlineRecall(seconds, _options_of(settings))
         self._count_state = metrics.count_proxied_call
         self.recorder = Recorder(
             learn_after=settings.memory.quiet_seconds,
@@ -160,19 +161,19 @@ class Proxy:
         said = [] if body is None else dialect.said_in(body)
         if body is None or speaker is None:
             return _Enriched(content, "off", said=said)
-        memories = await self._recall(store, speaker, said)
+        thread = dialect.thread_of(body)
+        memories = await self._recall(store, speaker, said, thread, is_start=is_first_call(body))
         changed = await self._changed(dialect, content, body, memories)
         state = "none" if changed is None and memories.state == "added" else memories.state
-        return _Enriched(
-            content if changed is None else changed, state, speaker, dialect.thread_of(body), said
-        )
+        return _Enriched(content if changed is None else changed, state, speaker, thread, said)
 
     async def _changed(
         self, dialect: Dialect, content: bytes, body: Body, memories: Memories
     ) -> bytes | None:
-        if not memories.block:
+        parts = placed(memories.parts, self._settings.memory_place)
+        if not parts.page and not parts.tail:
             return None
-        arguments = (content, body, memories.block, self._settings.memory_place)
+        arguments = (content, body, parts)
         if len(content) > _LARGE:
             return await asyncio.to_thread(dialect.add_memories, *arguments)
         return dialect.add_memories(*arguments)
@@ -193,6 +194,11 @@ class Proxy:
         if ended.status in _ANSWERED and ended.content is not None:
             turn = Turn(call.store, speaker, thread, said, call.dialect, ended.encoding, ended.content)
             self.recorder.add(turn)
+
+
+def _options_of(settings: Settings) -> PromptOptions:
+    given = settings.proxy
+    return PromptOptions(given.page_tokens, given.memory_tokens, given.page_refresh)
 
 
 def _readable(name: bytes, value: bytes) -> bytes:

@@ -1,21 +1,32 @@
-"""Recalls memories for a call, within a deadline: a call neither waits long for them nor fails with them."""
+"""The memories for a call, within a deadline: a call neither waits long for them nor fails with them."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ...errors import RecollectError
-from ...memory.hits import Recalled
+from ...memory.prompting import (
+    PromptMemory,
+    PromptOptions,
+    PromptOwner,
+    PromptParts,
+    conversation_key,
+    recall,
+    turn_key,
+)
 from ...memory.store import MemoryStore
 from .speakers import Speaker
-from .values import Said
+from .values import Said, Thread
 
 logger = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["added", "none", "slow", "failed", "off"]
 """What became of the memories of a call; the header `X-Recollect-Memory` says it."""
+
+T = TypeVar("T")
+_Missing: TypeAlias = Literal["slow", "failed"]
 
 _MOST_LATE = 4  # recalls that go on after their deadline; more calls than that do not try
 _LONGEST_QUERY = 4000  # characters
@@ -23,34 +34,35 @@ _LONGEST_QUERY = 4000  # characters
 
 @dataclass(frozen=True)
 class Memories:
-    """The block of memories for a call; empty unless the state is `added`."""
+    """What the prompt of a call gets: it may have a page even if the recall was slow or has failed."""
 
     state: State
-    block: str = ""
+    parts: PromptParts = field(default_factory=PromptParts)
 
 
 class DeadlineRecall:
     """Recalls within so many seconds. A late recall goes on, so that the next one finds its data loaded."""
 
-    def __init__(self, seconds: float, token_budget: int) -> None:
+    def __init__(self, seconds: float, options: PromptOptions) -> None:
         self._seconds = seconds
-        self._token_budget = token_budget
-        self._running: set[asyncio.Task[Recalled]] = set()
-        self._late: set[asyncio.Task[Recalled]] = set()
+        self._options = options
+        self._prompts = PromptMemory()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._late: set[asyncio.Task[Any]] = set()
         """Those of the running ones for which no call waits any more."""
 
-    async def __call__(self, store: MemoryStore, speaker: Speaker, said: Sequence[Said]) -> Memories:
-        """The memories about the newest message of the user."""
-        question = next((each.text for each in reversed(said) if each.role == "user"), None)
-        if question is None:
-            return Memories("none")
-        if len(self._late) >= _MOST_LATE:
-            return Memories("slow")
-        recalled = await self._recall_in_time(store, speaker, _shortened(question))
-        if isinstance(recalled, str):
-            return Memories(recalled)
-        block = self._render(recalled, said)
-        return Memories("added", block) if block else Memories("none")
+    async def __call__(
+        self, store: MemoryStore, speaker: Speaker, said: Sequence[Said], thread: Thread, *, is_start: bool
+    ) -> Memories:
+        """The page about the user, and the memories about their newest message."""
+        owner = PromptOwner(store, speaker.agent_id, speaker.user_id, _conversation_of(speaker, said, thread))
+        asked = [each.text for each in said if each.role == "user"]
+        # With turns at the provider, a call has no more of them than its own: equal words are no equal turn.
+        turn = turn_key(asked) if asked and thread == Thread() else None
+        known = None if turn is None or is_start else self._prompts.parts_of_turn(owner, turn)
+        if known is not None:
+            return _added(known)
+        return await self._compose(owner, said, asked, turn, is_start=is_start)
 
     async def aclose(self) -> None:
         """Stop late recalls."""
@@ -58,11 +70,38 @@ class DeadlineRecall:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _recall_in_time(
-        self, store: MemoryStore, speaker: Speaker, question: str
-    ) -> Recalled | Literal["slow", "failed"]:
-        recall = store.recall(question, speaker.agent_id, speaker.user_id, budget=self._token_budget)
-        task = asyncio.create_task(recall)
+    async def _compose(
+        self,
+        owner: PromptOwner,
+        said: Sequence[Said],
+        asked: Sequence[str],
+        turn: str | None,
+        *,
+        is_start: bool,
+    ) -> Memories:
+        if len(self._late) >= _MOST_LATE:
+            return Memories("slow", self._prompts.parts_of(owner, None, None, self._options))
+        question = _shortened(asked[-1]) if asked else ""
+        fixed, found = await asyncio.gather(
+            self._in_time(self._prompts.fix_page(owner, self._options, is_start=is_start)),
+            self._in_time(recall(owner, question, self._options)),
+        )
+        parts = self._prompts.parts_of(
+            owner,
+            None if isinstance(fixed, str) else fixed,
+            None if isinstance(found, str) else found,
+            self._options,
+            seen=[each.text for each in said],
+        )
+        for missing in (fixed, found):
+            if isinstance(missing, str):
+                return Memories(missing, parts)
+        if turn is not None:
+            self._prompts.note_turn(owner, turn, parts)
+        return _added(parts)
+
+    async def _in_time(self, call: Coroutine[Any, Any, T]) -> T | _Missing:
+        task = asyncio.create_task(call)
         self._running.add(task)
         task.add_done_callback(self._end)
         try:
@@ -74,7 +113,7 @@ class DeadlineRecall:
             return "slow"
         return "failed" if task.cancelled() or task.exception() is not None else task.result()
 
-    def _end(self, task: "asyncio.Task[Recalled]") -> None:
+    def _end(self, task: "asyncio.Task[Any]") -> None:
         self._running.discard(task)
         self._late.discard(task)
         error = None if task.cancelled() else task.exception()
@@ -85,21 +124,19 @@ class DeadlineRecall:
         else:
             logger.warning("recalling for a proxied call failed", extra={"error": type(error).__name__})
 
-    def _render(self, recalled: Recalled, said: Sequence[Said]) -> str:
-        """The block, without messages that the call has anyway."""
-        longest = 2 * max((len(hit.message.content) for hit in recalled.turns), default=0)
-        seen = {_normalized(each.text) for each in said if len(each.text) <= longest}
-        known = {
-            (hit.conversation_id, hit.message.message_id)
-            for hit in recalled.turns
-            if _normalized(hit.message.content) in seen
-        }
-        block = recalled.block.without(lambda line: (line.conversation_id, line.id) in known)
-        return block.render(budget=self._token_budget).text
+
+def _conversation_of(speaker: Speaker, said: Sequence[Said], thread: Thread) -> str:
+    """A key for the conversation of a call. Calls that continue a response share one."""
+    known = speaker.session_id or thread.conversation
+    if known is not None:
+        return f"id:{known}"
+    if thread.previous_response is not None:
+        return "continued"
+    return conversation_key(said[0].text if said else "")
 
 
-def _normalized(text: str) -> str:
-    return " ".join(text.split())
+def _added(parts: PromptParts) -> Memories:
+    return Memories("added" if parts.page or parts.tail else "none", parts)
 
 
 def _shortened(question: str) -> str:

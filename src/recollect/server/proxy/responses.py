@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Raw
+
+from ...memory.prompting import PromptParts
 from .exact_json import elements_of, encode, fields_of
-from .values import Answer, Body, Place, Said, Thread, newest_user, objects_in, texts_in
+from .values import Answer, Body, Said, Thread, newest_user, objects_in, texts_in
 
 _TEXT = ("input_text", "output_text", "text")
 _ENDED = ("completed", "incomplete")
@@ -39,22 +42,19 @@ class Responses:
             and (text := texts_in(item.get("content"), _TEXT)).strip()
         ]
 
-    def add_memories(self, content: bytes, body: Body, block: str, place: Place) -> bytes | None:
-        """Add the block before the newest message, or to the instructions if there is no earlier answer.
+    def add_memories(self, content: bytes, body: Body, parts: PromptParts) -> bytes | None:
+        """Add the page to the instructions, and the tail as an item of its own.
 
-        With a conversation of the provider it goes to the instructions, too: these are not stored there.
+        A conversation of the provider stores the tail: it stays part of the prefix.
         """
-        items, fields = objects_in(body.get("input")), fields_of(content)
-        newest = newest_user(items)
-        if place == "late" and newest is not None and _has_answer(items[:newest]):
-            raw = elements_of(fields["input"])
-            raw.insert(newest, encode({"type": "message", "role": "developer", "content": block}))
-            return bytes(encode({**fields, "input": raw}))
+        fields: dict[str, Any] = {**fields_of(content)}
+        asked = _with_tail(fields.get("input"), body.get("input"), parts.tail) if parts.tail else None
         given = body.get("instructions")
-        if given is not None and not isinstance(given, str):
+        if parts.page and isinstance(given, str | None):
+            fields["instructions"] = f"{given}\n\n{parts.page}" if given else parts.page
+        elif asked is None:
             return None
-        instructions = f"{given}\n\n{block}" if given else block
-        return bytes(encode({**fields, "instructions": instructions}))
+        return bytes(encode(fields if asked is None else {**fields, "input": asked}))
 
     def answer_in(self, document: Body) -> Answer | None:
         """The text of the output messages."""
@@ -74,5 +74,13 @@ class Responses:
         return self.answer_in(document) if isinstance(document, dict) else None
 
 
-def _has_answer(items: Sequence[Mapping[str, Any]]) -> bool:
-    return any(item.get("role") == "assistant" or "call_id" in item for item in items)
+def _with_tail(raw: Any, given: object, tail: str) -> list[Raw] | None:
+    """The input with a tail after the newest message of the user; `None` if there is none."""
+    added = encode({"type": "message", "role": "developer", "content": tail})
+    if isinstance(given, str):
+        return [encode({"type": "message", "role": "user", "content": raw}), added]
+    newest = newest_user(objects_in(given))
+    if newest is None:
+        return None
+    items = elements_of(raw)
+    return [*items[: newest + 1], added, *items[newest + 1 :]]

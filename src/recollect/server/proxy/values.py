@@ -1,11 +1,14 @@
 """Values that the proxy's modules share: what was said in a call, and what an API makes of it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
+from ...memory.prompting import PromptParts
+
 Place: TypeAlias = Literal["late", "system"]
-"""Where memories go: after the earlier turns, which stay a cached prefix, or into the system text."""
+"""Where a tail goes: after the newest message, so that all before stays a cached prefix, or into the system
+text, for servers that accept nothing else."""
 Body: TypeAlias = dict[str, Any]
 """The JSON object of a call or an answer."""
 
@@ -51,8 +54,11 @@ class Dialect(Protocol):
         """The texts of the user and the assistant in a call, oldest first."""
         ...
 
-    def add_memories(self, content: bytes, body: Body, block: str, place: Place) -> bytes | None:
-        """The call with a block of memories; `None` if it has no place for one."""
+    def add_memories(self, content: bytes, body: Body, parts: PromptParts) -> bytes | None:
+        """The call with the page in its system text and the tail after the newest message of the user.
+
+        `None` if it has no place for either.
+        """
         ...
 
     def answer_in(self, document: Body) -> Answer | None:
@@ -62,6 +68,13 @@ class Dialect(Protocol):
     def answer_in_events(self, events: Iterable[Mapping[str, Any]]) -> Answer | None:
         """The answer in a stream of events; `None` if it is incomplete."""
         ...
+
+
+def placed(parts: PromptParts, place: Place) -> PromptParts:
+    """The parts, with the tail where it is to go."""
+    if place == "late":
+        return parts
+    return replace(parts, page="\n\n".join(filter(None, (parts.page, parts.tail))), tail="")
 
 
 def texts_in(content: object, kinds: Collection[str]) -> str:
@@ -76,6 +89,12 @@ def texts_in(content: object, kinds: Collection[str]) -> str:
 def objects_in(value: object) -> list[Any]:
     """The list, if it is a list of objects; else an empty one."""
     return value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else []
+
+
+def is_first_call(body: Body) -> bool:
+    """Whether a call has nothing but what the user has said, and instructions."""
+    items = objects_in(body.get("messages", body.get("input")))
+    return all(item.get("role") in ("user", "system", "developer") for item in items)
 
 
 def newest_user(messages: Sequence[Mapping[str, Any]]) -> int | None:

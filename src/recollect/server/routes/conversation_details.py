@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
+from ...items import with_tail
 from ...memory.conversation import ConversationSettings
 from ...memory.run import Run
 from ...memory.store import MemoryStore
@@ -199,7 +200,8 @@ async def view_conversation(
 ) -> Response:
     """The items that the model would see in the next turn, under the strategy of the conversation.
 
-    `memories` is the block of memories that the instructions of the agent get for the newest user message.
+    `memories` is the page about the user that follows the instructions of the agent. What is remembered about
+    the newest message comes after it, as an item of the role `system` that is not stored.
     With a `mode` and its parameters, the view under that strategy instead. This is a dry run: nothing is
     stored, and no model is called.
     """
@@ -210,11 +212,11 @@ async def view_conversation(
     # If the stored strategy is invalid, the caller is not to blame: that stays an internal error.
     with nullcontext() if tried is None else translate_input_errors():
         items = await service.provider.inspector.view_of(conversation, tried)
-        memories = await service.provider.inspector.memory_block_of(store, conversation, tried)
+        remembered = await service.provider.inspector.remembered_of(store, conversation, tried)
     body = {
         "conversation_id": conversation_id,
         "memory_strategy": settings.memory_strategy if tried is None else tried,
-        "memories": memories,
-        "items": items,
+        "memories": remembered.page,
+        "items": with_tail(items, remembered.tail),
     }
     return await long_json_response(lambda: body, len(items))

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import Response
 
 from ...memory.hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
+from ...memory.prompting import PromptOptions, PromptOwner, conversation_key, prompts_of, turn_key
 from ...memory.store import MemoryStore
 from ...memory.times import format_time, now
 from ..dependencies import ReadStore, ServiceDep, make_router
@@ -18,6 +19,7 @@ from .shared import Wait, allow_only, check_hit_limit
 router = make_router("memories")
 allow_only(router, "POST", "/v1/memories/search")
 allow_only(router, "POST", "/v1/memories/recall")
+allow_only(router, "POST", "/v1/memories/prompt")
 
 
 def serialize_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool) -> list[dict[str, Any]]:
@@ -105,5 +107,42 @@ async def recall(body: schemas.RecallRequest, store: ReadStore, wait: Wait = Non
             "lines": [line.to_dict() for line in recalled.lines],
             "now": format_time(recalled.block.now or now()),
             "warnings": list(recalled.warnings),
+        }
+    )
+
+
+@router.post(
+    "/v1/memories/prompt",
+    operation_id="memories.prompt",
+    summary="Get what a prompt needs",
+    response_model=schemas.PromptResponse,
+    responses=problems("send"),
+    openapi_extra={"x-audited": False},
+)
+async def prompt(body: schemas.PromptRequest, store: ReadStore, service: ServiceDep) -> Response:
+    """What memory adds to a prompt, at two places, so that the prefix that a provider caches stays the same.
+
+    The `page` about the user follows your own instructions, and stays the same while a conversation goes on.
+    The `tail` comes right after the newest message of the user, and is not to be sent again in later turns.
+    """
+    said = body.said or [body.query]
+    owner = PromptOwner(store, body.agent_id, body.user_id, body.conversation_id or conversation_key(said[0]))
+    with translate_input_errors():
+        parts = await prompts_of(service.memory).compose(
+            owner,
+            body.query,
+            PromptOptions(body.page_budget, body.budget, body.refresh),
+            is_start=body.is_start,
+            turn=turn_key([*said, body.query]),
+            seen=[*said, *body.answered],
+        )
+    return json_response(
+        {
+            "page": parts.page,
+            "tail": parts.tail,
+            "page_version": parts.page_version,
+            "page_fixed_at": parts.fixed_at and format_time(parts.fixed_at),
+            "lines": [line.to_dict() for line in parts.lines],
+            "changed": list(parts.changed),
         }
     )

@@ -120,6 +120,6 @@ class ViewResponse(ResponseBody):
     conversation_id: str
     memory_strategy: dict[str, Any] | None
     memories: str = Field(
-        description="The memories in the instructions for the newest user message; empty without injection."
+        description="The page about the user that follows the instructions; empty without injection."
     )
     items: list[dict[str, Any]]

@@ -271,3 +271,52 @@ class RecallResponse(_SearchResponse):
     turns: list[MessageHit] = Field(description="The messages in the text, each with the quoted passage.")
     lines: list[RecalledLine] = Field(description="The lines of the text.")
     now: Time = Field(description="The time that the text gives as now.")
+
+
+Texts: TypeAlias = Annotated[list[Question], Field(max_length=1000)]
+
+
+class PromptRequest(RequestBody):
+    """The newest message of a user, for what memory adds to the prompt."""
+
+    model_config = with_examples(
+        {"query": "What should I cook?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
+    )
+
+    query: Question
+    agent_id: OwnerId
+    user_id: OwnerId
+    conversation_id: Annotated[Key, Field(description="Else it is known by its first message.")] | None = None
+    said: Texts = Field(
+        default_factory=list, description="What the user has said before, which the model sees."
+    )
+    answered: Texts = Field(default_factory=list, description="What was answered, which the model sees.")
+    is_start: bool = Field(default=False, description="Whether the conversation starts with this message.")
+    page_budget: int = Field(default=600, ge=0, le=100_000, description="The most tokens of the page.")
+    budget: int = Field(default=1000, ge=1, le=1_000_000, description="The most tokens of the tail.")
+    refresh: Literal["turn", "conversation"] = Field(
+        default="conversation",
+        description="When the page is written anew: in each turn, or when a conversation starts or was idle.",
+    )
+
+
+class PromptResponse(ResponseBody):
+    """What memory adds to a prompt. Both texts are marked as data, and empty if there is nothing to add."""
+
+    model_config = with_examples(
+        {
+            "page": "",
+            "tail": "",
+            "page_version": "0f343b0931126a20",
+            "page_fixed_at": examples.ENTRY["learned_at"],
+            "lines": [],
+            "changed": [],
+        }
+    )
+
+    page: str = Field(description="For the system text, after your own instructions.")
+    tail: str = Field(description="For the place right after the newest message of the user.")
+    page_version: str = Field(description="Two pages with the same version are the same.")
+    page_fixed_at: Time | None = Field(description="Since when the conversation has this page.")
+    lines: list[RecalledLine] = Field(description="The lines of the tail.")
+    changed: list[Key] = Field(description="The entries that have changed since the page was fixed.")

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ....items import ModelUsage
+from ....memory.prompting import PageMark, PromptParts
 from ....memory.times import format_time
 from ....sql.columns import (
     ColumnJSON,
@@ -52,6 +53,8 @@ class TurnRecord:
     """The index of the answer in the conversation."""
     question_index: int = 0
     """The index of the user's message in the conversation."""
+    memory: dict[str, Any] | None = None
+    """What the prompt had from memory, without texts: see `memory_of`. `None` if nothing was injected."""
 
     @property
     def branch(self) -> str:
@@ -117,8 +120,42 @@ def _details(record: TurnRecord) -> ColumnJSON:
         "memories_used": record.memories_used,
         "session_turn": record.session_turn,
         **{name: getattr(record, name) for name in _POSITIONS},
+        "memory": record.memory,
     }
     return json_to_column(details)
+
+
+def memory_of(remembered: PromptParts) -> dict[str, Any] | None:
+    """What a turn had from memory, as ids, scores and times. `None` if nothing was injected."""
+    if remembered.fixed_at is None:
+        return None
+    lines = [
+        {
+            "kind": line.kind,
+            "id": line.id,
+            "conversation_id": line.conversation_id,
+            "score": line.score,
+            "reason": line.reason,
+        }
+        for line in remembered.lines
+    ]
+    return {
+        "page_version": remembered.page_version,
+        "page_fixed_at": format_time(remembered.fixed_at),
+        "tail": lines,
+        "changed": list(remembered.changed),
+        "seconds": round(remembered.seconds, 6),
+    }
+
+
+def page_mark_from(rows: Sequence[Row]) -> PageMark | None:
+    """The page that a conversation has, from its newest turns."""
+    for started_at, details in rows:
+        memory = json_from_column(details).get("memory")
+        if memory is not None:
+            fixed_at = datetime.fromisoformat(memory["page_fixed_at"])
+            return PageMark(memory["page_version"], fixed_at, time_from_column(started_at))
+    return None
 
 
 def records_from(rows: Sequence[Row]) -> list[TurnRecord]:
@@ -138,4 +175,5 @@ def _record(values: dict[str, Any]) -> TurnRecord:
         memories_used=details["memories_used"],
         session_turn=tuple(details["session_turn"]),
         **{name: details[name] for name in _POSITIONS},
+        memory=details.get("memory"),
     )

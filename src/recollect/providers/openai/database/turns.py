@@ -10,11 +10,12 @@ from ....memory.database.conversations import MESSAGE_COLUMNS, READ_MESSAGES, me
 from ....memory.database.dialect import dialect_of
 from ....memory.database.message_items import ItemLinks
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
+from ....memory.prompting import PageMark
 from ....memory.run import Days, Spent, SpentBy, spent_from, sum_of_tokens
 from ....sql.columns import json_from_column
 from ....sql.database import SQLStore
 from ....sql.scripts import Engine, LongQuery, Row, Script, Statement
-from .record import TurnRecord, records_from, to_columns
+from .record import TurnRecord, page_mark_from, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 from .schema import MESSAGES as SESSION_ITEMS
 
@@ -23,6 +24,10 @@ _COLUMNS = ", ".join(CHAT_TURNS.column_names)
 _SELECT = f"SELECT {_COLUMNS} FROM {CHAT_TURNS.name}"
 _READ = f"{_SELECT} WHERE turn_id = ?1"
 _LIST = f"{_SELECT} WHERE conversation_id = ?1 ORDER BY started_at, turn_id"
+_NEWEST_DETAILS = (
+    f"SELECT started_at, details FROM {CHAT_TURNS.name} WHERE conversation_id = ?1"
+    " ORDER BY started_at DESC LIMIT 3"
+)
 _RUNNING = f"{_SELECT} WHERE conversation_id = ?1 AND {RUNNING} ORDER BY started_at, turn_id"
 _OPEN = f"{_SELECT} WHERE turn_id = ?2 OR (conversation_id = ?1 AND {RUNNING})"
 _ANSWERS = (
@@ -101,6 +106,10 @@ class ChatTurns(SQLStore):
     async def list_turns(self, conversation_id: str) -> list[TurnRecord]:
         """All turns of a conversation, in the order in which they began."""
         return await self._fetch(_LIST, (conversation_id,), records_from)
+
+    async def page_mark(self, conversation_id: str) -> PageMark | None:
+        """Which page about the user a conversation has; `None` if no turn of it had one lately."""
+        return await self._fetch(_NEWEST_DETAILS, (conversation_id,), page_mark_from)
 
     async def list_running(self, conversation_id: str) -> list[TurnRecord]:
         """The turns of a conversation that are recorded as running."""

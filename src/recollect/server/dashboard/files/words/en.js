@@ -103,7 +103,7 @@ export default {
   "view.all": "The model sees everything: {n} items.",
   "view.items": "The model sees {n} items.",
   "view.some": "The model sees {n} of {of} items.",
-  "view.memories": "Memories in the instructions, for the newest message",
+  "view.memories": "The page about the user, after the instructions",
   "view.no_memories": "No memories are in the instructions.",
   "view.none": "The model sees nothing yet",
   "strategy.title": "Strategy",

@@ -103,7 +103,7 @@ export default {
   "view.all": "模型看到全部 {n} 项。",
   "view.items": "模型看到 {n} 项。",
   "view.some": "模型看到 {of} 项中的 {n} 项。",
-  "view.memories": "指令中的记忆（针对最新消息）",
+  "view.memories": "指令之后的用户页面",
   "view.no_memories": "指令中没有记忆。",
   "view.none": "模型尚未看到任何内容",
   "strategy.title": "策略",
