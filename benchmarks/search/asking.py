@@ -13,7 +13,7 @@ from recollect import MemoryStore
 from recollect.errors import RecollectError
 from recollect.items import estimate_text_tokens
 from recollect.memory.hits import MemoryHit, TurnHit
-from recollect.memory.search.relevance import DEFAULT_CUT
+from recollect.memory.operations.search import DEFAULT_CUT
 
 from .collections import Question, Sample
 from .evaluation import Answered, Results, Shown, Unanswerable, rank_sessions

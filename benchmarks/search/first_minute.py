@@ -20,7 +20,7 @@ from typing import Any
 
 from recollect import MemoryStore
 from recollect.errors import RecollectError
-from recollect.memory.search.relevance import DEFAULT_CUT
+from recollect.memory.operations.search import DEFAULT_CUT
 
 _DATA = Path(__file__).parent / "data"
 _MINUTE = json.loads((_DATA / "first_minute.json").read_text(encoding="utf-8"))

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.memory.operations.search import DEFAULT_CUT
 from recollect.memory.search.corpus import Corpus
 from recollect.memory.search.embedders import LocalEmbedder
 from recollect.memory.search.passages import split
@@ -27,7 +28,6 @@ from recollect.memory.search.query import understand
 from recollect.memory.search.ranking import PARTS, Weights, score, signs_of
 from recollect.memory.search.records import Place, decode, make_record
 from recollect.memory.search.relevance import (
-    DEFAULT_CUT,
     Calibration,
     HitSigns,
     Signs,

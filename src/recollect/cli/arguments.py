@@ -2,13 +2,16 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..memory.operations.description import Argument, Operation
+
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
+OperationT = TypeVar("OperationT", bound="Operation[Any]")
 
 _MOST_SUGGESTED = 3
 
@@ -129,6 +132,68 @@ def add_owner_options(parser: argparse.ArgumentParser) -> None:
     """Add `--user` and `--agent`."""
     parser.add_argument("--user", help="the user (default: RECOLLECT_USER)")
     parser.add_argument("--agent", help="the agent (default: RECOLLECT_AGENT, else assistant)")
+
+
+_OPTION_NAMES = {
+    "agent_id": "agent",
+    "user_id": "user",
+    "content_type": "type",
+    "include_retired": "retired",
+    "conversation_id": "conversation",
+    "tags": "tag",
+}
+"""The names of options for arguments that have other names in Python."""
+
+
+def add_operation_options(
+    parser: argparse.ArgumentParser, operation: "type[Operation[Any]]", *left_out: str
+) -> None:
+    """Add an option for each argument of an operation, except for positions and those left out."""
+    from ..memory.operations.description import Kind, arguments_of  # not needed for the general help
+
+    for argument in arguments_of(operation):
+        if argument.name in left_out or argument.local_only or argument.kind is Kind.POSITION:
+            continue
+        name = _OPTION_NAMES.get(argument.name, argument.name).replace("_", "-")
+        default = None if argument.is_required else argument.default
+        form = {"dest": argument.name, "default": default, **_form_of(argument)}
+        parser.add_argument(f"--{name}", help=_help_for(argument, default), **form)
+
+
+def _form_of(argument: "Argument") -> dict[str, Any]:
+    """How the value of an option is written and parsed."""
+    from ..memory.operations.description import Kind
+
+    if argument.type is bool:
+        return {"action": "store_true"}
+    if get_origin(argument.type) is Literal:
+        return {"choices": get_args(argument.type)}
+    forms: dict[Kind | None, dict[str, Any]] = {
+        Kind.TAGS: {"action": "append", "metavar": "TAG"},
+        Kind.METADATA: {"type": json_object, "metavar": "JSON"},
+        Kind.BOUND: {"type": time, "metavar": "TIME"},
+        Kind.TIME: {"metavar": "TIME"},
+        Kind.CHANCE: {"type": chance, "metavar": "CHANCE"},
+        Kind.ROWS: {"type": count, "metavar": "N"},
+        Kind.KEY: {"metavar": argument.name.upper()},
+    }
+    return forms.get(argument.kind, {"metavar": _OPTION_NAMES.get(argument.name, argument.name).upper()})
+
+
+def _help_for(argument: "Argument", default: object) -> str:
+    words = argument.description.replace("`", "").rstrip(".")
+    notes = ["may be repeated"] if argument.name == "tags" else []
+    if default is not None and default is not False:
+        notes.append(f"default: {default}")
+    return f"{words[0].lower()}{words[1:]}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def operation_from(options: argparse.Namespace, operation: type[OperationT], **given: Any) -> OperationT:
+    """The request that options mean. `given` has the arguments that are no options."""
+    from ..memory.operations.description import arguments_of
+
+    names = [argument.name for argument in arguments_of(operation)]
+    return operation(**{name: getattr(options, name) for name in names if hasattr(options, name)}, **given)
 
 
 def path(text: str) -> "Path":

@@ -5,25 +5,26 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..memory.operations.search import Recall
 from .arguments import (
     Commands,
     NotFoundError,
     add_command,
     add_database_options,
     add_json_option,
+    add_operation_options,
     add_owner_options,
     chance,
     count,
     date,
     json_object,
+    operation_from,
     raise_usage_error,
     time,
 )
 from .database import open_store, resolve_owner, resolve_user
 from .memory import NO_ENTRY, TYPES
 from .output import colorize, one_line, print_json, print_note, table
-
-ROLES = ("user", "assistant", "tool")  # system messages are not searched
 
 if TYPE_CHECKING:
     from ..memory.block import Line
@@ -89,16 +90,9 @@ def add_recall_parser(commands: Commands) -> None:
         metavar="N",
         help="show at most so many lines (default: all)",
     )
-    _add_filters(recall)
+    add_operation_options(recall, Recall, "query", "agent_id", "user_id", "budget")
     recall.add_argument(
         "--min-score", type=chance, metavar="CHANCE", help="only lines with at least this chance"
-    )
-    recall.add_argument(
-        "--min-relevance",
-        type=chance,
-        metavar="CHANCE",
-        default=0.4,
-        help="nothing but wishes below this chance of an answer (default: 0.4)",
     )
     recall.add_argument("--all-agents", action="store_true", help="search all agents of the user")
     recall.add_argument(
@@ -107,21 +101,6 @@ def add_recall_parser(commands: Commands) -> None:
     recall.add_argument("--explain", action="store_true", help="show the parts of each score")
     add_database_options(recall)
     add_json_option(recall)
-
-
-def _add_filters(recall: argparse.ArgumentParser) -> None:
-    recall.add_argument(
-        "--tag", action="append", metavar="TAG", help="only what has this tag; repeat it to require several"
-    )
-    recall.add_argument(
-        "--metadata", type=json_object, metavar="JSON", help="only what has these metadata values"
-    )
-    recall.add_argument("--role", choices=ROLES, help="only what a speaker of this role said")
-    recall.add_argument("--name", help="only what the speaker of this name said")
-    recall.add_argument(
-        "--since", type=time, metavar="TIME", help="only from this day, month, year or time on"
-    )
-    recall.add_argument("--until", type=time, metavar="TIME", help="only up to this day, month, year or time")
 
 
 def add_forget_parser(commands: Commands) -> None:
@@ -192,10 +171,7 @@ async def _find(options: argparse.Namespace) -> "Recalled":
     async with open_store(options, embed=True) as store:
         if options.wait is not None:
             await store.wait_until_learned(*owner, timeout=options.wait)
-        filters = {name: getattr(options, name) for name in ("metadata", "role", "name", "since", "until")}
-        return await store.recall(
-            options.query, *owner, tags=options.tag, min_relevance=options.min_relevance, **filters
-        )
+        return await store.perform(operation_from(options, Recall, agent_id=owner[0], user_id=owner[1]))
 
 
 def _choose_lines(found: "Recalled", options: argparse.Namespace) -> "list[Line]":

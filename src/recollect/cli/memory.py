@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..memory.lifetime import state_of, trust_in
+from ..memory.operations.lists import ListEntries, ListMemories, ListUsers
 from ..memory.times import now
 from .arguments import (
     Commands,
@@ -13,8 +14,9 @@ from .arguments import (
     add_command,
     add_database_options,
     add_json_option,
+    add_operation_options,
     add_owner_options,
-    count,
+    operation_from,
 )
 from .database import open_store, resolve_owner
 from .output import colorize, indent_lines, one_line, plural, print_json, print_note, table
@@ -66,7 +68,7 @@ def _add_users(actions: Commands) -> None:
         "  recollect memory users\n  recollect memory users --limit 1000 --json\n",
         _users,
     )
-    users.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
+    add_operation_options(users, ListUsers)
     add_database_options(users)
     add_json_option(users)
 
@@ -79,9 +81,7 @@ def _add_list(actions: Commands) -> None:
         "  recollect memory list\n  recollect memory list --user ada --json\n",
         _list,
     )
-    listing.add_argument("--user", help="only memories of this user")
-    listing.add_argument("--agent", help="only the memory of this agent (needs --user)")
-    listing.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
+    add_operation_options(listing, ListMemories)
     add_database_options(listing)
     add_json_option(listing)
 
@@ -96,9 +96,7 @@ def _add_show(actions: Commands) -> None:
         _show,
     )
     add_owner_options(show)
-    show.add_argument("--type", choices=TYPES, help="only entries of this type")
-    show.add_argument("--as-of", metavar="TIME", help="what was known at this time, such as 2026-01-31")
-    show.add_argument("--retired", action="store_true", help="also show retired, rejected and expired ones")
+    add_operation_options(show, ListEntries, "agent_id", "user_id")
     add_database_options(show)
     add_json_option(show)
 
@@ -120,7 +118,7 @@ def _users(options: argparse.Namespace) -> int:
 
 async def _read_users(options: argparse.Namespace) -> "list[UserOutline]":
     async with open_store(options) as store:
-        return await store.list_users(limit=options.limit)
+        return await store.perform(operation_from(options, ListUsers))
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -136,7 +134,7 @@ def _list(options: argparse.Namespace) -> int:
 
 async def _read_memories(options: argparse.Namespace) -> "list[MemoryOutline]":
     async with open_store(options) as store:
-        return await store.list_memories(options.agent, options.user, limit=options.limit)
+        return await store.perform(operation_from(options, ListMemories))
 
 
 def _row(outline: "MemoryOutline") -> tuple[object, ...]:
@@ -162,12 +160,8 @@ def _show(options: argparse.Namespace) -> int:
 
 async def _read_entries(options: argparse.Namespace) -> "list[Entry]":
     async with open_store(options) as store:
-        return await store.list_entries(
-            *resolve_owner(options),
-            content_type=options.type,
-            as_of=options.as_of,
-            include_retired=options.retired,
-        )
+        agent_id, user_id = resolve_owner(options)
+        return await store.perform(operation_from(options, ListEntries, agent_id=agent_id, user_id=user_id))
 
 
 def _entry_row(entry: "Entry") -> tuple[str, str]:

@@ -4,13 +4,15 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
+from ..memory.operations.lists import ListRuns
 from .arguments import (
     Commands,
     NotFoundError,
     add_command,
     add_database_options,
     add_json_option,
-    count,
+    add_operation_options,
+    operation_from,
     raise_usage_error,
 )
 from .database import open_store
@@ -19,7 +21,6 @@ from .output import colorize, describe_partial, one_line, plural, print_json, pr
 if TYPE_CHECKING:
     from ..memory.run import Coverage, Run
 
-_STATUSES = ("pending", "running", "done", "failed")
 _NO_RUN = "no run with this id; `recollect runs list` shows all runs"
 _PAGE = 200
 
@@ -46,9 +47,7 @@ def _add_list(actions: Commands) -> argparse.ArgumentParser:
         "  recollect runs list\n  recollect runs list --status failed --json\n",
         _list,
     )
-    listing.add_argument("--status", choices=_STATUSES, help="only runs with this status")
-    listing.add_argument("--conversation", metavar="CONVERSATION_ID", help="only runs of this conversation")
-    listing.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
+    add_operation_options(listing, ListRuns)
     return listing
 
 
@@ -98,7 +97,7 @@ def _list(options: argparse.Namespace) -> int:
 
 async def _read(options: argparse.Namespace) -> "tuple[list[Run], Coverage]":
     async with open_store(options) as store:
-        found = await store.list_runs(options.status, options.conversation, limit=options.limit)
+        found = await store.perform(operation_from(options, ListRuns))
         return found, await store.coverage()
 
 

@@ -1,17 +1,30 @@
 """The arguments of tools, with limits and error messages for models."""
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    create_model,
+)
 from pydantic_core import ErrorDetails
 
-from ..memory.conversation import Role, read_name
+from ..memory.conversation import read_name
 from ..memory.entry import ContentType
 from ..memory.metadata import read_metadata
-from ..memory.search.relevance import DEFAULT_CUT
+from ..memory.operations.description import Argument, Kind, Operation, arguments_of
+from ..memory.operations.lists import ListEntriesOf
+from ..memory.operations.search import Recall
 from ..memory.tags import MOST_TAGS, read_tags
 from ..memory.times import read_bound, read_date
 from ..text_checks import check_text
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+OperationT = TypeVar("OperationT", bound=Operation[Any])
 
 MAX_TEXT_LENGTH = 1000  # characters of a statement or a query
 MAX_LISTED = 50
@@ -73,6 +86,48 @@ class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
+_FORMS: dict[Kind | None, Any] = {
+    Kind.QUESTION: _Words,
+    Kind.BOUND: _Bound,
+    Kind.NAME: _Name,
+    Kind.METADATA: _Metadata,
+    Kind.TAGS: _Tags,
+    Kind.CHANCE: Annotated[float, Field(ge=0, le=1)],
+}
+"""The forms in which a model writes arguments. An empty text or list counts as absent."""
+_NAMES = {"content_type": "kind"}
+
+
+def _arguments_model(
+    name: str, base: type[ArgumentsT], operation: type[Operation[Any]], *left_out: str
+) -> type[ArgumentsT]:
+    """The arguments of an operation, except those left out, and those of `base`."""
+    fields: dict[str, Any] = {
+        _NAMES.get(each.name, each.name): _field(each)
+        for each in arguments_of(operation)
+        if each.local_only is None and each.name not in left_out
+    }
+    return create_model(name, __base__=base, __doc__=f"The arguments of `{operation.__name__}`.", **fields)
+
+
+def _field(argument: Argument) -> tuple[Any, Any]:
+    form = _FORMS.get(argument.kind, argument.type)
+    form = form | None if argument.is_optional and argument.kind is not Kind.TAGS else form
+    words = argument.description
+    if argument.name == "content_type":
+        words = f"{words} {_KINDS}"
+    if argument.is_required:
+        return form, Field(description=words)
+    return form, Field(default=() if argument.kind is Kind.TAGS else argument.default, description=words)
+
+
+def request_from(operation: type[OperationT], given: BaseModel, **more: Any) -> OperationT:
+    """The request that arguments mean. `more` has the arguments that a model does not choose."""
+    names = {each.name: _NAMES.get(each.name, each.name) for each in arguments_of(operation)}
+    values = {name: getattr(given, its) for name, its in names.items() if hasattr(given, its)}
+    return operation(**{**values, **more})
+
+
 class RememberArguments(_Arguments):
     """The arguments of `remember`."""
 
@@ -89,27 +144,15 @@ class RememberArguments(_Arguments):
     )
 
 
-class RecallArguments(_Arguments):
-    """The arguments of `recall`."""
+class RecallLimit(_Arguments):
+    """The argument of `recall` that its operation lacks."""
 
-    query: _Words = Field(description="A question or a few keywords.")
     limit: int = Field(
         default=10, ge=1, le=MAX_RECALLED, description="The most entries, and the most messages."
     )
-    tags: _Tags = Field(default=(), description="Only what has all of these tags.")
-    metadata: _Metadata = Field(
-        default=None, description="Only what has these values under these metadata keys."
-    )
-    role: Role | None = Field(default=None, description="Only what a speaker of this role said.")
-    name: _Name = Field(default=None, description="Only what the speaker of this name said.")
-    since: _Bound = Field(default=None, description="Only from this day, month, year or time on.")
-    until: _Bound = Field(default=None, description="Only up to this day, month, year or time.")
-    min_relevance: float = Field(
-        default=DEFAULT_CUT,
-        ge=0,
-        le=1,
-        description="Nothing is returned if less is likely to be about the query; 0 returns what is nearest.",
-    )
+
+
+RecallArguments = _arguments_model("RecallArguments", RecallLimit, Recall, "agent_id", "user_id", "budget")
 
 
 class EntryArguments(_Arguments):
@@ -118,10 +161,9 @@ class EntryArguments(_Arguments):
     entry_id: _EntryId = Field(description="The id of the entry, as returned by recall and list.")
 
 
-class ListArguments(_Arguments):
-    """The arguments of `list`."""
+class ListPart(_Arguments):
+    """The part of a list."""
 
-    kind: ContentType | None = Field(default=None, description=f"Only entries of this kind. {_KINDS}")
     after: int | None = Field(
         default=None,
         ge=0,
@@ -129,6 +171,11 @@ class ListArguments(_Arguments):
         description="To continue a list: the next_after of the previous part.",
     )
     limit: int = Field(default=20, ge=1, le=MAX_LISTED, description="The most entries.")
+
+
+ListArguments = _arguments_model(
+    "ListArguments", ListPart, ListEntriesOf, "memory_id", "as_of", "include_retired", "after", "limit"
+)
 
 
 class PageArguments(_Arguments):

@@ -10,10 +10,21 @@ from pydantic import BaseModel
 
 from ..memory.entry import Entry
 from ..memory.guard.steering import STEERING_REFUSED, find_steering
+from ..memory.operations.lists import ListEntriesOf
+from ..memory.operations.search import Recall
 from ..memory.store import MemoryStore
 from ..server.access.keys import Scope
 from .access import Access
-from .arguments import EntryArguments, ListArguments, PageArguments, RecallArguments, RememberArguments
+from .arguments import (
+    EntryArguments,
+    ListArguments,
+    ListPart,
+    PageArguments,
+    RecallArguments,
+    RecallLimit,
+    RememberArguments,
+    request_from,
+)
 from .results import (
     MAX_REASONS,
     EntryInfo,
@@ -119,19 +130,9 @@ async def _remember(store: MemoryStore, access: Access, given: RememberArguments
     return ToolResult(f"Remembered as {entry.content_id}.", values, entry.content_id)
 
 
-async def _recall(store: MemoryStore, access: Access, given: RecallArguments) -> ToolResult:
-    found = await store.recall(
-        given.query,
-        access.agent_id,
-        access.user_id,
-        tags=given.tags,
-        metadata=given.metadata,
-        role=given.role,
-        name=given.name,
-        since=given.since,
-        until=given.until,
-        min_relevance=given.min_relevance,
-    )
+async def _recall(store: MemoryStore, access: Access, given: RecallLimit) -> ToolResult:
+    owner = {"agent_id": access.agent_id, "user_id": access.user_id}
+    found = await store.perform(request_from(Recall, given, **owner))
     entries, turns = found.entries[: given.limit], found.turns[: given.limit]
     block = recalled_block(found, given.limit)
     values = RecallResult(
@@ -171,7 +172,7 @@ async def _why(store: MemoryStore, access: Access, given: EntryArguments) -> Too
     return ToolResult(block + note, values)
 
 
-async def _list(store: MemoryStore, access: Access, given: ListArguments) -> ToolResult:
+async def _list(store: MemoryStore, access: Access, given: ListPart) -> ToolResult:
     found = await _page_and_next(store, await _memory_id(store, access), given)
     page = found[: given.limit]
     next_after = page[-1][0] if len(found) > given.limit else None
@@ -197,14 +198,13 @@ async def _page(store: MemoryStore, access: Access, _: PageArguments) -> ToolRes
 
 
 async def _page_and_next(
-    store: MemoryStore, memory_id: str | None, given: ListArguments
+    store: MemoryStore, memory_id: str | None, given: ListPart
 ) -> list[tuple[int, Entry]]:
     """Entries with their positions: one more than requested, which shows whether there are more."""
     if memory_id is None:
         return []
-    limit = given.limit + 1
-    rows = await store.list_entries_of(memory_id, content_type=given.kind, after=given.after, limit=limit)
-    return rows or []
+    listed = request_from(ListEntriesOf, given, memory_id=memory_id, limit=given.limit + 1)
+    return await store.perform(listed) or []
 
 
 async def _owned(store: MemoryStore, access: Access, entry_id: str) -> Entry:

@@ -34,6 +34,8 @@ class ConversationManager:
         self.store = MemoryStore(*args, **options)
         self._loop = BackgroundLoop("recollect-memory")
 
+    perform = _blocking(MemoryStore.perform)
+
     record_conversation = _blocking(MemoryStore.record_conversation)
     open_conversation = _blocking(MemoryStore.open_conversation)
     append_messages = _blocking(MemoryStore.append_messages)

@@ -70,6 +70,8 @@ Admin = Annotated[Caller, Depends(_require("admin"))]
 ReadStore = Annotated[MemoryStore, Depends(_store_requiring("read"))]
 WriteStore = Annotated[MemoryStore, Depends(_store_requiring("write"))]
 AdminStore = Annotated[MemoryStore, Depends(_store_requiring("admin"))]
+STORES: dict[Scope, Any] = {"read": ReadStore, "write": WriteStore, "admin": AdminStore}
+"""The store that a route gets, by the scope that it needs."""
 
 
 # --- the audit log ---

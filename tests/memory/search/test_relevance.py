@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recollect.memory.operations.search import DEFAULT_CUT
 from recollect.memory.search import Corpus, Document, Ranking, Weights, rank, understand
 from recollect.memory.search.embedders import LocalEmbedder
 from recollect.memory.search.passages import split
 from recollect.memory.search.ranking import PARTS, named_role
 from recollect.memory.search.records import ROLE_NUMBERS, Place, decode, make_record
 from recollect.memory.search.relevance import (
-    DEFAULT_CUT,
     Calibration,
     HitSigns,
     Signs,

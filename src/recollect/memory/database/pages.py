@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ...errors import InvalidValueError
 from ...sql.columns import StoredTime, check_id, text_to_column, time_as_text, time_to_column
 from ...sql.scripts import LongQuery, Row
+from ..operations.lists import MAX_CONVERSATIONS
 from ..times import read_time
 from . import conversations
 from .conversations import COLUMNS
@@ -114,9 +115,6 @@ def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
 
 
 Scope: TypeAlias = Literal["tenant", "owner", "user"]
-
-MAX_CONVERSATIONS = 10_000
-"""The conversations that one page scans at most."""
 
 MAX_MESSAGES = 100_000
 """After this many messages, a page scans no further conversation."""

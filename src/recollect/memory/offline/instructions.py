@@ -21,7 +21,9 @@ _MORE = re.compile(r"(?:more|less|fewer|shorter|longer|simpler) ", re.IGNORECASE
 _NOT = re.compile(r"(?:don't|do not|never ever) (?:ever )?", re.IGNORECASE)
 _AND_BEFORE = re.compile(r"\b(?:and|or|then|to),? $", re.IGNORECASE)
 _JOINED = re.compile(r"(?:and|or|then) ", re.IGNORECASE)
-_PLEASE = re.compile(r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE)
+_PLEASE = re.compile(
+    r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE
+)
 _SUBJECT = re.compile(r"(?:I|we|they|he|she|it|you|my|our|the|this|that|their|his|her)\b", re.IGNORECASE)
 _COUNT = re.compile("^(?=[一二三四五六两几])")
 _LEADING = re.compile(
@@ -57,12 +59,27 @@ _YOU = re.compile(
     re.IGNORECASE,
 )
 _PRESENT = {
-    **{"kept": "keep", "gave": "give", "wrote": "write", "spoke": "speak", "told": "tell", "made": "make"},
-    **{"left": "leave", "sent": "send", "did": "do", "went": "go", "were": "be", "was": "be", "said": "say"},
-    **{"stuck": "stick", "began": "begin", "let": "let", "put": "put"},
+    "kept": "keep",
+    "gave": "give",
+    "wrote": "write",
+    "spoke": "speak",
+    "told": "tell",
+    "made": "make",
+    "left": "leave",
+    "sent": "send",
+    "did": "do",
+    "went": "go",
+    "were": "be",
+    "was": "be",
+    "said": "say",
+    "stuck": "stick",
+    "began": "begin",
+    "let": "let",
+    "put": "put",
 }
 _UNCLEAR = re.compile(
-    r"(?!keep it|make it|say it|explain it|stop it with)\w+ (?:it|that|this|them|him|her|those|these)\b", re.IGNORECASE
+    r"(?!keep it|make it|say it|explain it|stop it with)\w+ (?:it|that|this|them|him|her|those|these)\b",
+    re.IGNORECASE,
 )
 _MODAL = frozenset({"can", "could", "will", "would", "must", "should", "may", "might", "did", "had"})
 _PRONOUNS = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _SELF)
@@ -182,9 +199,11 @@ def _in_present(words: str, patterns: Patterns) -> str:
     """An order that was given in the past tense, as in "if you kept things brief"."""
     first, _, rest = words.partition(" ")
     first = first.lower()
-    forms = (_PRESENT.get(first, first), first[:-1], first[:-2], first[:-3]) if first in _PRESENT or (
-        first.endswith("ed")
-    ) else (first,)
+    forms = (
+        (_PRESENT.get(first, first), first[:-1], first[:-2], first[:-3])
+        if first in _PRESENT or (first.endswith("ed"))
+        else (first,)
+    )
     verb = next((form for form in forms if patterns.instructions["verb"].fullmatch(form)), first)
     return f"{verb} {rest}".strip()
 

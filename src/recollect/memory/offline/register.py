@@ -305,7 +305,9 @@ class Register:
         """Put in doubt what a sentence mentions that speaks of a change, and that is not understood."""
         setting = patterns_of(sentence.language).setting
         for clause in _CONJUNCTION.split(sentence.text) if any(self._current()) else ():
-            cues = {name for name in ("parting", "change", "replaced") if setting[name].search(clause.lower())}
+            cues = {
+                name for name in ("parting", "change", "replaced") if setting[name].search(clause.lower())
+            }
             for fact in self._open(message_id) if cues else ():
                 is_relation = fact.statement.attribute in _RELATIONS
                 cue = "parting" if is_relation else "change"
@@ -353,7 +355,9 @@ class Register:
 
 def _is_elsewhere(known: Statement, new: Statement) -> bool:
     """Whether a job is one at another employer than the new one."""
-    place, other = (_AT.search(f" at {f.value}" if f.attribute == "employer" else f.value) for f in (known, new))
+    place, other = (
+        _AT.search(f" at {f.value}" if f.attribute == "employer" else f.value) for f in (known, new)
+    )
     return known.attribute != new.attribute and bool(place and other) and place[1] != other[1]
 
 
@@ -426,7 +430,11 @@ def _is_role_in(statement: Statement, clause: str) -> bool:
     role = statement.relation.split()[-1] if statement.relation else ""
     if role not in patterns.words["role"]:
         return False
-    return role in clause if statement.language == "zh" else bool(re.search(rf"\b{role}(?:e?s)?\b", clause.lower()))
+    return (
+        role in clause
+        if statement.language == "zh"
+        else bool(re.search(rf"\b{role}(?:e?s)?\b", clause.lower()))
+    )
 
 
 def _rests_on(statement: Statement, ended: Statement) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...cursors import decode_cursor, make_cursor
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
 from ...sessions.settings import check_limit
@@ -20,13 +19,12 @@ from ..conversation import (
     read_messages,
     strategy_to_column,
 )
-from ..hits import ConversationsFound
 from ..store.conversation_reader import ConversationReader
 from ..store.conversation_writer import ConversationWriter
-from ..store.lookup import check_owners, check_seconds
+from ..store.lookup import check_seconds
 from ..times import check_said, format_time, now
-from .pages import RemoteList, page_size
-from .values import conversation_from, message_from, settings_from
+from .pages import RemoteList
+from .values import conversation_from, message_from, outline_from, settings_from
 
 _CONVERSATIONS = "/v1/conversations"
 _KIND = "conversations"
@@ -185,41 +183,7 @@ class RemoteConversationReader(ConversationReader):
         """A conversation without its messages, as in `list_conversations`; `None` if it does not exist."""
         path = join_path(_KIND, check_id("conversation_id", conversation_id), "outline")
         found = await self._client.find(path)
-        return None if found is None else _outline_from(found)
-
-    async def list_conversations(
-        self,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        *,
-        session_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> list[dict[str, Any]]:
-        """A page of conversations without their messages, the newest first."""
-        check_owners(agent_id, user_id)
-        listed = RemoteList(self._client, _CONVERSATIONS, _KIND)
-        rows = await listed.read(limit, before, agent_id=agent_id, user_id=user_id, session_id=session_id)
-        return [_outline_from(row) for row in rows]
-
-    async def find_conversations(
-        self,
-        words: str | None = None,
-        *,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        session_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        look_through: int = 10_000,
-    ) -> ConversationsFound:
-        """A page of the conversations that contain some words; the service scans 10,000 at most."""
-        cursor = None if before is None else make_cursor(_KIND, before)
-        owner = {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}
-        size = page_size(check_limit(limit))
-        page = await self._client.get(_CONVERSATIONS, q=words, cursor=cursor, limit=size, **owner)
-        position = page["next_cursor"] and decode_cursor(page["next_cursor"])[1]
-        return ConversationsFound([_outline_from(row) for row in page["items"]], position)
+        return None if found is None else outline_from(found)
 
     async def list_messages(
         self, conversation_id: str, *, after: int | None = None, around: str | None = None, limit: int = 100
@@ -243,9 +207,3 @@ def _message_to_json(message: Message) -> dict[str, Any]:
     fields = message.to_dict()
     del fields["message_index"]
     return fields if message.attachments else {**fields, "attachments": None}
-
-
-def _outline_from(given: dict[str, Any]) -> dict[str, Any]:
-    """An outline as a local store returns it. Its position is the time and the id of the conversation."""
-    position = f"{given['created_at']}/{given['conversation_id']}"
-    return {"pipeline_result": None, **given, "position": position}

@@ -10,14 +10,16 @@ from ...sessions.settings import check_limit
 from ...sql.columns import check_id
 from ..conversation import UNCHANGED, Unchanged, check_key
 from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
-from ..memory import Memory, MemoryOutline, UserOutline, lists_of
+from ..memory import Memory, MemoryOutline, lists_of
+from ..operations.description import shared_arguments
+from ..operations.lists import EntryFilters, ListEntries, ListEntriesOf, ListMemories
 from ..page import DEFAULT_BUDGET, UserPage, check_budget
 from ..store.entries import EntryRepository
 from ..store.entry_review import EntryReview
-from ..store.lookup import check_owners
+from ..store.lookup import NO_LIMIT
 from ..store.memories import MemoryRepository
 from ..store.pages import PageReader
-from .pages import RemoteList
+from .requests import send
 from .values import entries_from, entry_from, not_over_http, time_to_json, value_from
 
 
@@ -57,26 +59,6 @@ class RemoteMemoryRepository(MemoryRepository):
             counts,
         )
 
-    async def list_memories(
-        self,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        *,
-        after: str | None = None,
-        limit: int = 50,
-    ) -> list[MemoryOutline]:
-        """A page of memories without their entries, in the order of their ids."""
-        if agent_id is not None:
-            check_owners(agent_id, user_id)
-        listed = RemoteList(self._client, "/v1/memories", "memories")
-        rows = await listed.read(limit, after, agent_id=agent_id, user_id=user_id)
-        return [value_from(MemoryOutline, row) for row in rows]
-
-    async def list_users(self, *, after: str | None = None, limit: int = 50) -> list[UserOutline]:
-        """A page of the users who have a memory or a conversation, each once."""
-        rows = await RemoteList(self._client, "/v1/users", "users").read(limit, after)
-        return [value_from(UserOutline, row) for row in rows]
-
     async def save_memory(self, memory: Memory) -> Memory:
         """Store a memory that a person has edited, and return it as stored."""
         if not isinstance(memory, Memory):
@@ -95,48 +77,19 @@ class RemoteMemoryRepository(MemoryRepository):
 class RemoteEntryRepository(EntryRepository):
     """The entries in a service."""
 
-    def __init__(self, client: ServiceClient, memories: RemoteMemoryRepository) -> None:
+    def __init__(self, client: ServiceClient) -> None:
         self._client = client
-        self._memories = memories
 
-    async def list_entries(
-        self,
-        agent_id: str,
-        user_id: str,
-        *,
-        content_type: ContentType | None = None,
-        as_of: datetime | str | None = None,
-        include_retired: bool = False,
-        limit: int | None = None,
-    ) -> list[Entry]:
-        """The entries of an agent and a user with their evidence, in the order in which they were learned."""
-        found = await self._memories.list_memories(agent_id, user_id, limit=1)
+    async def list_entries(self, request: ListEntries) -> list[Entry]:
+        """The entries of an agent and a user with their evidence."""
+        owner = ListMemories(request.agent_id, request.user_id, limit=1)
+        found = await send(self._client, owner)
         if not found:
             return []
-        path = join_path("memories", found[0].memory_id, "entries")
-        rows = await RemoteList(self._client, path, "entries").read(
-            limit, **_filters(content_type, as_of, include_retired)
-        )
-        return entries_from(rows)
-
-    async def list_entries_of(
-        self,
-        memory_id: str,
-        *,
-        content_type: ContentType | None = None,
-        as_of: datetime | str | None = None,
-        include_retired: bool = False,
-        after: int | None = None,
-        limit: int = 100,
-    ) -> list[tuple[int, Entry]] | None:
-        """A page of the entries of a memory with their positions and evidence."""
-        path = join_path("memories", check_id("memory_id", memory_id), "entries")
-        listed = RemoteList(self._client, path, "entries")
-        try:
-            rows = await listed.read(limit, after, **_filters(content_type, as_of, include_retired))
-        except NotFoundOnServiceError:
-            return None
-        return [(int(row["position"]), entry_from(row)) for row in rows]
+        filters = shared_arguments(request, EntryFilters)
+        most = NO_LIMIT if request.limit is None else request.limit
+        listed = await send(self._client, ListEntriesOf(found[0].memory_id, limit=most, **filters))
+        return [entry for _, entry in listed or ()]
 
     async def get_entry(self, content_id: str) -> Entry | None:
         """One entry with its evidence, also if it is retired; `None` if it does not exist."""
@@ -282,16 +235,6 @@ class RemoteEntryReview(EntryReview):
 
 def _owner(agent_id: str, user_id: str) -> dict[str, Any]:
     return {"agent_id": check_id("agent_id", agent_id), "user_id": check_id("user_id", user_id)}
-
-
-def _filters(
-    content_type: ContentType | None, as_of: datetime | str | None, include_retired: bool
-) -> dict[str, Any]:
-    return {
-        "type": None if content_type is None else check_type(content_type),
-        "as_of": time_to_json(as_of),
-        "include_retired": include_retired or None,
-    }
 
 
 def _statement(

@@ -6,7 +6,7 @@ from time import monotonic
 from ...errors import ConflictError
 from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
 from ...sql.columns import check_id
-from ..run import Coverage, Days, Run, RunStatus, Spent, SpentBy
+from ..run import Coverage, Days, Run, Spent, SpentBy
 from ..store.lookup import check_seconds
 from ..store.runs import LearningProgress, RunRepository
 from .pages import RemoteList
@@ -26,32 +26,6 @@ class RemoteRunRepository(RunRepository):
         """A run with its stages and failures; `None` if it does not exist."""
         found = await self._client.find(join_path("runs", check_id("run_id", run_id)))
         return None if found is None else value_from(Run, found)
-
-    async def list_runs(
-        self,
-        status: RunStatus | None = None,
-        conversation_id: str | None = None,
-        after: str | None = None,
-        limit: int = 50,
-    ) -> list[Run]:
-        """A page of runs, in the order of their ids."""
-        listed = RemoteList(self._client, "/v1/runs", "runs")
-        rows = await listed.read(limit, after, status=status, conversation_id=conversation_id)
-        return [value_from(Run, row) for row in rows]
-
-    async def list_newest_runs(
-        self,
-        status: RunStatus | None = None,
-        conversation_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> list[Run]:
-        """A page of runs, newest first."""
-        listed = RemoteList(self._client, "/v1/runs", "newest runs")
-        rows = await listed.read(
-            limit, before, order="newest", status=status, conversation_id=conversation_id
-        )
-        return [value_from(Run, row) for row in rows]
 
     async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
         """Not available: `GET /v1/usage` has the sums of learning and chats together."""

@@ -1,16 +1,21 @@
 """`RemoteMemoryStore`: a `MemoryStore` whose data is in a service."""
 
+from typing import TypeVar
+
 from ...service_client import ServiceClient, ServiceOptions
 from ..database.access import MemoryDatabase
+from ..operations.description import Operation
 from ..store import MemoryStore
 from ..store.monitor import StoreMonitor
 from ..store.parts import TenantParts
 from .conversations import RemoteConversationReader, RemoteConversationWriter
 from .knowledge import RemoteEntryRepository, RemoteEntryReview, RemoteMemoryRepository, RemotePageReader
 from .learning import RemoteProgress, RemoteRunRepository
+from .requests import send
 from .rights import RemoteDataRights
-from .searching import RemoteSearcher, RemoteUsersSearcher
 from .values import not_over_http
+
+T = TypeVar("T")
 
 
 class _RemoteParts(TenantParts):
@@ -20,12 +25,10 @@ class _RemoteParts(TenantParts):
         self.tenant = tenant
         self.reader = reader = RemoteConversationReader(client)
         self.writer = RemoteConversationWriter(client, reader)
-        self.memories = memories = RemoteMemoryRepository(client)
-        self.entries = RemoteEntryRepository(client, memories)
+        self.memories = RemoteMemoryRepository(client)
+        self.entries = RemoteEntryRepository(client)
         self.pages = RemotePageReader(client)
         self.review = RemoteEntryReview(client)
-        self.searcher = RemoteSearcher(client)
-        self.users_searcher = RemoteUsersSearcher(client)
         self.rights = RemoteDataRights(client)
         self.runs = RemoteRunRepository(client)
         self.progress = RemoteProgress(client)
@@ -54,6 +57,12 @@ class RemoteMemoryStore(MemoryStore):
     ) -> None:
         self._client = ServiceClient(ServiceOptions(url, key, timeout, retries), "RemoteMemoryStore")
         self._parts = _RemoteParts(self._client, tenant)
+
+    async def perform(self, request: Operation[T]) -> T:
+        """The result of an operation, from the service."""
+        if request.route is None:
+            return await super().perform(request)
+        return await send(self._client, request)
 
     @property
     def memory_database(self) -> MemoryDatabase:

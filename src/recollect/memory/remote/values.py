@@ -1,6 +1,6 @@
 """The values of a store, from the JSON of the service."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -28,6 +28,12 @@ def value_from(kind: type[T], given: Any) -> T:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         raise StorageError(f"the service sent no valid {kind.__name__}: is its version older?") from error
+
+
+def read_value(kind: Any, given: Any) -> Any:
+    """A value from its JSON. Most kinds have a JSON object with their fields."""
+    read = _READERS.get(kind)
+    return value_from(kind, given) if read is None else read(given)
 
 
 def entry_from(given: Mapping[str, Any]) -> Entry:
@@ -124,6 +130,23 @@ def why_from(given: Mapping[str, Any]) -> Why:
         tuple(entries_from(given["superseded_by"])),
         None if edit is None else value_from(Edit, edit),
     )
+
+
+def outline_from(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The outline of a conversation as a local store returns it. Its position is its time and its id."""
+    position = f"{given['created_at']}/{given['conversation_id']}"
+    return {"pipeline_result": None, **given, "position": position}
+
+
+_READERS: dict[Any, Callable[[Any], Any]] = {
+    Entry: entry_from,
+    tuple[int, Entry]: lambda row: (int(row["position"]), entry_from(row)),
+    MemorySearch: memory_search_from,
+    TurnSearch: turn_search_from,
+    Recalled: recalled_from,
+    dict[str, Any]: outline_from,
+}
+"""The kinds of values whose JSON has other names."""
 
 
 def time_to_json(given: datetime | str | None) -> str | None:

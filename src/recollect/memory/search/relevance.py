@@ -15,8 +15,6 @@ from .documents import Floats
 
 Number = TypeVar("Number", float, Floats)
 
-DEFAULT_CUT = 0.4
-"""The least relevance of a search whose hits are put into a prompt."""
 _USUAL_SPREAD = 0.09
 _USUAL_COUNT = 50  # documents that a corpus must have for its figures to count half
 

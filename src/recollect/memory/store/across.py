@@ -7,17 +7,14 @@ collection. A score is the chance that a hit is relevant, in both and for one us
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ...errors import InvalidTypeError, InvalidValueError
-from ...sql.columns import check_id
+from ...errors import InvalidValueError
 from ...sql.scripts import Row
-from ..conversation import Role
 from ..database import candidates, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.candidates import Scope
@@ -25,11 +22,11 @@ from ..database.dialect import POSTGRESQL
 from ..database.overviews import MemoryOverview, overviews_from
 from ..database.vector_queries import Kind
 from ..database.vectors import turn_id
-from ..entry import ContentType
 from ..hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
+from ..operations.search import SearchConversationsOfUsers, SearchMemoriesOfUsers
 from ..search import Corpus
 from ..search.background import Background
-from ..search.filters import RequestedFilters, SearchFilter, read_filters
+from ..search.filters import RequestedFilters, SearchFilter
 from ..search.lookup import SearchResult
 from ..texts.concepts import related_terms
 from .cached_corpus import CachedCorpus
@@ -37,9 +34,8 @@ from .corpus_cache import CorpusCache
 from .filters import FilterResolver
 from .lookup import NO_LIMIT
 from .recalling import Cut, newest_hits_first
-from .search import MemorySearcher, Owners
+from .search import MemorySearcher, Owners, filters_of
 
-_MOST_USERS = 1000  # that a search may name
 _MOST_HITS = 200
 _MOST_IN_FILE = 50_000  # documents that a search compares where there is no index
 _MOST_ON_SERVER = 5_000  # the same where there are indexes
@@ -107,115 +103,51 @@ class UsersSearcher:
         self._filters = FilterResolver(database, tenant)
         self._has_indexes = database.dialect is POSTGRESQL
 
-    async def search_memories_of_users(
-        self,
-        query: str,
-        user_ids: Sequence[str] | None = None,
-        *,
-        agent_id: str | None = None,
-        limit: int = 10,
-        content_type: ContentType | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        as_of: datetime | str | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        role: Role | None = None,
-        name: str | None = None,
-        min_score: float | None = None,
-        min_relevance: float | None = None,
-    ) -> MemorySearch:
-        """The entries of many users that answer a question best: of all users of the tenant, or of some.
-
-        The filters and the scores are those of `search_memories`, and each hit names its user. In a file, a
-        search covers at most 50,000 entries, and more are an `InvalidValueError`. PostgreSQL finds the
-        entries by its indexes if they are more than 5,000, approximately; `as_of` then cannot be used.
-        """
-        cut = Cut.of(min_score, min_relevance)
-        request = read_filters(
-            since=since,
-            until=until,
-            content_type=content_type,
-            tags=tags,
-            metadata=metadata,
-            role=role,
-            name=name,
-        )
-        scope = self._scope(query, user_ids, agent_id, limit)
+    async def search_memories(self, asked: SearchMemoriesOfUsers) -> MemorySearch:
+        """The entries of many users that answer a question best."""
+        cut, request, scope = _cut_of(asked), filters_of(asked), self._scope(asked)
         count = await self._count("entry", scope)
         if count <= self._most_compared:
             searched = await self._overviews(scope)
             found = await self._searcher.find_entries(
-                query, searched, limit, request, as_of, cut, _name(scope)
+                asked.query, searched, asked.limit, request, asked.as_of, cut, _name(scope)
             )
-        elif as_of is not None:
+        elif asked.as_of is not None:
             raise InvalidValueError("as_of cannot be used over so many entries: name fewer users")
         else:
-            ranked = await self._find("entry", query, scope, limit, request, cut)
+            ranked = await self._find("entry", asked.query, scope, asked.limit, request, cut)
             owners = await self._owners_of(ranked)
             found = MemorySearch(
                 await self._searcher.entries_of(ranked.hits, owners), ranked.warnings, ranked.relevance
             )
-        return replace(found, hits=_newest_first_of_each(found.hits, query))
+        return replace(found, hits=_newest_first_of_each(found.hits, asked.query))
 
-    async def search_conversations_of_users(
-        self,
-        query: str,
-        user_ids: Sequence[str] | None = None,
-        *,
-        agent_id: str | None = None,
-        limit: int = 10,
-        session_id: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        role: Role | None = None,
-        name: str | None = None,
-        min_score: float | None = None,
-        min_relevance: float | None = None,
-    ) -> TurnSearch:
-        """The messages of many users that answer a question best: of all users of the tenant, or of some.
-
-        The filters and the scores are those of `search_conversations`; see `search_memories_of_users`.
-        """
-        cut = Cut.of(min_score, min_relevance)
-        request = read_filters(
-            since=since,
-            until=until,
-            session_id=session_id,
-            tags=tags,
-            metadata=metadata,
-            role=role,
-            name=name,
-        )
-        scope = self._scope(query, user_ids, agent_id, limit)
+    async def search_conversations(self, asked: SearchConversationsOfUsers) -> TurnSearch:
+        """The messages of many users that answer a question best."""
+        cut, request, scope = _cut_of(asked), filters_of(asked), self._scope(asked)
         count = await self._count("turn", scope)
         if count <= self._most_compared:
             searched = await self._overviews(scope)
             wanted = await self._filters.for_messages(request, [each.memory_id for each in searched])
-            found = await self._searcher.find_turns(query, searched, limit, wanted, cut, _name(scope))
+            found = await self._searcher.find_turns(
+                asked.query, searched, asked.limit, wanted, cut, _name(scope)
+            )
             found = replace(found, warnings=(*wanted.warnings, *found.warnings))
         else:
-            ranked = await self._find("turn", query, scope, limit, request, cut)
+            ranked = await self._find("turn", asked.query, scope, asked.limit, request, cut)
             found = TurnSearch(await self._searcher.turns_of(ranked.hits), ranked.warnings, ranked.relevance)
-        return replace(found, hits=_newest_first_of_each(found.hits, query))
+        return replace(found, hits=_newest_first_of_each(found.hits, asked.query))
 
     # --- what is searched ---
 
-    def _scope(self, query: object, user_ids: object, agent_id: object, limit: object) -> Scope:
-        """The memories to search, after a check of the arguments."""
-        if not isinstance(query, str):
-            raise InvalidTypeError(f"query must be a string, not {type(query).__name__}")
-        if isinstance(limit, bool) or not isinstance(limit, int):
-            raise InvalidTypeError("limit must be a whole number")
-        if not 0 <= limit <= _MOST_HITS:
-            raise InvalidValueError(f"limit must be from 0 to {_MOST_HITS}, and it is {limit}")
-        agent = None if agent_id is None else check_id("agent_id", agent_id)
-        if user_ids is None:
-            return Scope(self._tenant, agent)
-        keys = {memories.user_key(self._tenant, each) for each in check_users(user_ids)}
-        return Scope(self._tenant, agent, tuple(sorted(keys)))
+    def _scope(self, asked: SearchMemoriesOfUsers | SearchConversationsOfUsers) -> Scope:
+        """The memories to search."""
+        if asked.limit > _MOST_HITS:
+            raise InvalidValueError(f"limit must be from 0 to {_MOST_HITS}, and it is {asked.limit}")
+        if asked.user_ids is None:
+            return Scope(self._tenant, asked.agent_id)
+        keys = {memories.user_key(self._tenant, each) for each in asked.user_ids}
+        return Scope(self._tenant, asked.agent_id, tuple(sorted(keys)))
 
     @property
     def _most_compared(self) -> int:
@@ -279,13 +211,8 @@ class UsersSearcher:
         return {memory_id: (agent_id, user_id) for memory_id, agent_id, user_id in rows}
 
 
-def check_users(given: object) -> list[str]:
-    """Check the ids of the users to search: at least one, and not too many."""
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InvalidTypeError(f"user_ids must be a list of ids, not {type(given).__name__}")
-    if not 1 <= len(given) <= _MOST_USERS:
-        raise InvalidValueError(f"user_ids must be 1 to {_MOST_USERS} ids, and it has {len(given)}")
-    return [check_id("user_ids", each) for each in given]
+def _cut_of(asked: SearchMemoriesOfUsers | SearchConversationsOfUsers) -> Cut:
+    return Cut.of(asked.min_score, asked.min_relevance)
 
 
 def _name(scope: Scope) -> str:

@@ -17,8 +17,9 @@ from ..database.conversations import ConversationRow
 from ..database.corruption import Page, fill_page, page_from
 from ..database.pages import Edge
 from ..hits import ConversationsFound
+from ..operations.lists import FindConversations, ListConversations
 from ..times import format_time
-from .lookup import MemoryLookup, check_owners
+from .lookup import MemoryLookup
 
 _LAST = 2**62  # higher than the index of any message
 _LONGEST_WORDS = 1000
@@ -47,62 +48,36 @@ class ConversationReader:
         row = await self._conversation(conversation_id)
         return None if row is None else (await self._outlines([row]))[0]
 
-    async def list_conversations(
-        self,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        *,
-        session_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> list[dict[str, Any]]:
-        """A page of conversations without their messages, the newest first.
-
-        Without `agent_id` and `user_id`, the page covers the whole tenant. `before` is the `position` of the
-        last conversation on the previous page. That conversation may have been erased since.
-        """
-        edge, most = pages.parse_position(before), check_limit(limit) or 0
-        session = None if session_id is None else check_id("session_id", session_id)
-        scope = self._tenant
-        if check_owners(agent_id, user_id):
-            memory = await self._lookup.find(str(agent_id), str(user_id))
+    async def list_conversations(self, request: ListConversations) -> list[dict[str, Any]]:
+        """A page of conversations without their messages, the newest first."""
+        edge, scope = pages.parse_position(request.before), self._tenant
+        if request.agent_id is not None and request.user_id is not None:
+            memory = await self._lookup.find(request.agent_id, request.user_id)
             if memory is None:
                 return []
             scope = memory.memory_id
-        is_memory = agent_id is not None
+        is_memory = request.agent_id is not None
 
         decode = partial(page_from, conversations.rows_from, pages.edge_of)
 
         async def fetch(edge: Edge | None, limit: int) -> Page[ConversationRow, Edge | None]:
             sql, key = pages.page_of(
-                scope, is_memory=is_memory, session_id=session, has_edge=edge is not None
+                scope, is_memory=is_memory, session_id=request.session_id, has_edge=edge is not None
             )
             return await self._database.fetch(sql, (*key, *(edge or ()), limit), decode)
 
-        return await self._outlines(await fill_page(fetch, edge, most))
+        return await self._outlines(await fill_page(fetch, edge, request.limit))
 
-    async def find_conversations(
-        self,
-        words: str | None = None,
-        *,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        session_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        look_through: int = pages.MAX_CONVERSATIONS,
-    ) -> ConversationsFound:
-        """A page of the conversations that contain some words, or belong to a user or an agent, newest first.
-
-        `words` match literally in the messages and in the names of their speakers. An id that the store
-        generated finds its conversation. A page scans at most `look_through` conversations. It may therefore
-        be short or empty and still have a `position` to continue from.
-        """
+    async def find_conversations(self, request: FindConversations) -> ConversationsFound:
+        """A page of the conversations that contain some words, or belong to a user or an agent."""
+        words, most = request.words, request.limit
         if words is not None and len(words) > _LONGEST_WORDS:
             raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
-        edge, most = pages.parse_position(before), check_limit(limit) or 0
-        scope, key = self._scope(agent_id, user_id)
-        wanted = pages.ConversationSearch(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
+        edge = pages.parse_position(request.before)
+        scope, key = self._scope(request.agent_id, request.user_id)
+        wanted = pages.ConversationSearch(
+            scope, key, edge, request.agent_id, request.session_id, words, max(request.look_through, 1)
+        )
         is_id = words is not None and _is_generated_id(words)
         named = await self._find_by_id(words, wanted) if words is not None and is_id else None
         if named is not None:

@@ -22,6 +22,7 @@ from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import BY_LIBRARY, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..lifetime import read_expiry
 from ..metadata import read_metadata
+from ..operations.lists import EntryFilters, ListEntries, ListEntriesOf
 from ..tags import read_tags
 from ..times import read_date, read_time
 from .lookup import NO_LIMIT, MemoryLookup
@@ -49,49 +50,30 @@ class EntryRepository:
         self._lookup = lookup
         self._tenant = lookup.tenant
 
-    async def list_entries(
-        self,
-        agent_id: str,
-        user_id: str,
-        *,
-        content_type: ContentType | None = None,
-        as_of: datetime | str | None = None,
-        include_retired: bool = False,
-        limit: int | None = None,
-    ) -> list[Entry]:
-        """The entries of an agent and a user with their evidence, in the order in which they were learned."""
-        if content_type is not None:
-            check_type(content_type)
-        row = await self._lookup.find(agent_id, user_id)
+    async def list_entries(self, request: ListEntries) -> list[Entry]:
+        """The entries of an agent and a user with their evidence."""
+        row = await self._lookup.find(request.agent_id, request.user_id)
         if row is None:
             return []
-        most = NO_LIMIT if limit is None else check_limit(limit)
-        found = await self.read_page(row.memory_id, as_of, include_retired, (-1, most, content_type))
+        most = NO_LIMIT if request.limit is None else check_limit(request.limit)
+        found = await self._read_listed(row.memory_id, request, -1, most)
         return await self._database.with_evidence([entry for _, entry in found])
 
-    async def list_entries_of(
-        self,
-        memory_id: str,
-        *,
-        content_type: ContentType | None = None,
-        as_of: datetime | str | None = None,
-        include_retired: bool = False,
-        after: int | None = None,
-        limit: int = 100,
-    ) -> list[tuple[int, Entry]] | None:
-        """A page of the entries of a memory with their positions and evidence, in the order of the positions.
-
-        `after` is the last position on the previous page. The result is `None` if the memory does not exist.
-        """
-        kind = None if content_type is None else check_type(content_type)
-        row = await self._lookup.find_by_id(memory_id)
+    async def list_entries_of(self, request: ListEntriesOf) -> list[tuple[int, Entry]] | None:
+        """A page of the entries of a memory with their positions; `None` if the memory does not exist."""
+        after = check_count("after", request.after)
+        row = await self._lookup.find_by_id(request.memory_id)
         if row is None:
             return None
-        edge = -1 if (position := check_count("after", after)) is None else position
-        page = (edge, check_limit(limit), kind)
-        found = await self.read_page(row.memory_id, as_of, include_retired, page)
+        found = await self._read_listed(row.memory_id, request, -1 if after is None else after, request.limit)
         cited = await self._database.with_evidence([entry for _, entry in found])
         return [(place, entry) for (place, _), entry in zip(found, cited, strict=True)]
+
+    async def _read_listed(
+        self, memory_id: str, wanted: EntryFilters, after: int, limit: int | None
+    ) -> list[tuple[int, Entry]]:
+        kind = None if wanted.content_type is None else check_type(wanted.content_type)
+        return await self.read_page(memory_id, wanted.as_of, wanted.include_retired, (after, limit, kind))
 
     async def get_entry(self, content_id: str) -> Entry | None:
         """One entry with its evidence, also if it is retired; `None` if it does not exist."""

@@ -53,15 +53,6 @@ class MemoryLookup:
         return await self._database.fetch(memories.READ, (memory_id, self.tenant), memories.first_row)
 
 
-def check_owners(agent_id: object, user_id: object) -> bool:
-    """Whether both an agent and a user are given. One without the other is an `InvalidValueError`."""
-    if (agent_id is None) != (user_id is None):
-        raise InvalidValueError("agent_id and user_id must be given both, or neither")
-    if agent_id is None:
-        return False
-    return bool(check_id("agent_id", agent_id) and check_id("user_id", user_id))
-
-
 def check_after(after: object) -> str:
     """The id that a page starts after; the empty string for the first page."""
     return "" if after is None else check_id("after", after)

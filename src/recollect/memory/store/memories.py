@@ -6,8 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from ...errors import ConflictError, InvalidTypeError
-from ...sessions.settings import check_limit
-from ...sql.columns import check_id, time_from_column, time_to_column
+from ...sql.columns import time_from_column, time_to_column
 from ...sql.scripts import Row, Script, Statement
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
@@ -17,8 +16,9 @@ from ..database.pages import entry_counts_from
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry
 from ..memory import Memory, MemoryOutline, UserOutline
+from ..operations.lists import ListMemories, ListUsers
 from .entries import EntryRepository
-from .lookup import NO_LIMIT, MemoryLookup, check_after, check_owners
+from .lookup import NO_LIMIT, MemoryLookup, check_after
 
 
 class MemoryRepository:
@@ -47,34 +47,20 @@ class MemoryRepository:
         row = await self._lookup.find_by_id(memory_id)
         return None if row is None else (await self._outlines([row]))[0]
 
-    async def list_memories(
-        self,
-        agent_id: str | None = None,
-        user_id: str | None = None,
-        *,
-        after: str | None = None,
-        limit: int = 50,
-    ) -> list[MemoryOutline]:
-        """A page of memories without their entries, in the order of their ids.
-
-        The page covers the tenant, a user, or an agent and a user. `after` is the last id on the page before.
-        """
+    async def list_memories(self, request: ListMemories) -> list[MemoryOutline]:
+        """A page of memories without their entries."""
+        agent_id, user_id = request.agent_id, request.user_id
         sql, key = memories.LIST, self._tenant
         if user_id is not None:
-            sql, key = memories.LIST_OF_USER, memories.user_key(self._tenant, check_id("user_id", user_id))
+            sql, key = memories.LIST_OF_USER, memories.user_key(self._tenant, user_id)
         if agent_id is not None:
-            check_owners(agent_id, user_id)
             sql, key = memories.LIST_OF_OWNER, memories.owner_key(self._tenant, agent_id, str(user_id))
-        page = (key, check_after(after), check_limit(limit))
+        page = (key, check_after(request.after), request.limit)
         return await self._outlines(await self._database.fetch(sql, page, memories.rows_from))
 
-    async def list_users(self, *, after: str | None = None, limit: int = 50) -> list[UserOutline]:
-        """A page of the users who have a memory or a conversation, each once.
-
-        The order is stable, but it is not the order of their ids. `after` is the `position` of the last user
-        on the previous page. That user may have been erased since.
-        """
-        page = (self._tenant, check_after(after), check_limit(limit))
+    async def list_users(self, request: ListUsers) -> list[UserOutline]:
+        """A page of the users who have a memory or a conversation."""
+        page = (self._tenant, check_after(request.after), request.limit)
         return await self._database.fetch(memories.LIST_USERS, page, _users_from)
 
     async def save_memory(self, memory: Memory) -> Memory:

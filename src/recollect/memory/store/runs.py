@@ -30,6 +30,7 @@ from ..database.pages import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import RunRow, StageRecord
 from ..database.schema import FAILURES, RUNS
+from ..operations.lists import ListNewestRuns, ListRuns
 from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.results import count_dropped, count_left_out, count_masked
 from ..pipeline.stages import STAGES
@@ -60,46 +61,35 @@ class RunRepository:
         found = await self._with_details(await self._database.fetch(runs.READ, key, _runs_from))
         return found[0] if found else None
 
-    async def list_runs(
-        self,
-        status: RunStatus | None = None,
-        conversation_id: str | None = None,
-        after: str | None = None,
-        limit: int = 50,
-    ) -> list[Run]:
-        """A page of runs, in the order of their ids; `after` is the last id on the previous page."""
-        _check_status(status)
-        queries, edge, most = self._database.runs, check_after(after), check_limit(limit) or 0
-        sql = queries.listed(status)
+    async def list_runs(self, request: ListRuns) -> list[Run]:
+        """A page of runs, in the order of their ids."""
+        _check_status(request.status)
+        queries, edge = self._database.runs, check_after(request.after)
+        sql = queries.listed(request.status)
         key: tuple[str | None, ...] = (self._tenant,)
-        if conversation_id is not None:
+        if request.conversation_id is not None:
             sql = queries.of_conversation
-            key = (check_id("conversation_id", conversation_id), self._tenant, status)
+            key = (request.conversation_id, self._tenant, request.status)
 
         async def fetch(edge: str, limit: int) -> Page[Run, str]:
             decode = partial(page_from, _runs_from, itemgetter(0))
             return await self._database.fetch(sql, (*key, edge, limit), decode)
 
-        return await self._with_details(await fill_page(fetch, edge, most))
+        return await self._with_details(await fill_page(fetch, edge, request.limit))
 
-    async def list_newest_runs(
-        self,
-        status: RunStatus | None = None,
-        conversation_id: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> list[Run]:
-        """A page of runs, newest first; `before` is the `position` of the last run on the previous page."""
+    async def list_newest_runs(self, request: ListNewestRuns) -> list[Run]:
+        """A page of runs, newest first."""
+        status, conversation_id = request.status, request.conversation_id
         _check_status(status)
-        edge, most = pages.parse_position(before), check_limit(limit) or 0
-        whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
+        edge = pages.parse_position(request.before)
+        whose = () if conversation_id is None else (conversation_id,)
 
         async def fetch(edge: Edge | None, limit: int) -> Page[Run, Edge | None]:
             sql = self._database.runs.newest(status, of_conversation=bool(whose), has_edge=edge is not None)
             page = (self._tenant, *whose, *(edge or ()), limit)
             return await self._database.fetch(sql, page, partial(page_from, _runs_from, _newest_edge))
 
-        return await self._with_details(await fill_page(fetch, edge, most))
+        return await self._with_details(await fill_page(fetch, edge, request.limit))
 
     async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
         """The tokens that learning has cost, by day and by model or agent, `limit` rows at most."""

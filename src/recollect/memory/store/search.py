@@ -5,26 +5,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from ...errors import InvalidTypeError
-from ...items import Tokenizer
-from ...sessions.settings import check_limit
 from ..block import Block, MessageKey
-from ..conversation import Role
 from ..database import entries
 from ..database.access import MemoryDatabase, column_now
 from ..database.overviews import MemoryOverview
 from ..database.vectors import model_of, turn_id, turn_of
-from ..entry import ContentType, Entry
+from ..entry import Entry
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
+from ..operations.description import shared_arguments
+from ..operations.search import Recall, SearchConversations, SearchFilters, SearchMemories
 from ..search import Corpus, Hit, Query, rank
 from ..search.embedders import Embedder
 from ..search.filters import RequestedFilters, SearchFilter, read_filters
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
 from ..search.phrasing import asks_past
 from ..search.ranking import quoted_share, rows_to_read
-from ..search.relevance import DEFAULT_CUT
 from ..times import now, read_time
 from .cached_corpus import CachedCorpus
 from .corpus_cache import CorpusCache
@@ -76,122 +73,28 @@ class MemorySearcher:
         """The model of the vectors that are searched."""
         self._pause = pause
 
-    async def search_memories(
-        self,
-        query: str,
-        agent_id: str | None,
-        user_id: str,
-        *,
-        limit: int = 10,
-        content_type: ContentType | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        as_of: datetime | str | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        role: Role | None = None,
-        name: str | None = None,
-        min_score: float | None = None,
-        min_relevance: float | None = None,
-    ) -> MemorySearch:
-        """The entries that answer a question best, each with its evidence and the parts of its score.
+    async def search_memories(self, request: SearchMemories) -> MemorySearch:
+        """The entries that answer a question best."""
+        cut, wanted = Cut.of(request.min_score, request.min_relevance), filters_of(request)
+        searched = await self._lookup.find_to_search(request.agent_id, request.user_id)
+        found = await self.find_entries(request.query, searched, request.limit, wanted, request.as_of, cut)
+        return replace(found, hits=newest_hits_first(found.hits, request.query))
 
-        Without an `agent_id`, the entries of all agents of the user are ranked together. `since` and `until`
-        limit the time at which things happened or were learned. `as_of` searches what was known at a time.
-        `tags` (all of them) and `metadata` (equal values under these keys) are those of the entry, or of a
-        conversation that it was learned from. `role` and `name` are those of a speaker of its evidence.
-        Hits with a lower chance than `min_score` are left out. If the chance that there is anything to say
-        about the question is lower than `min_relevance`, there are no hits.
-        """
-        cut = Cut.of(min_score, min_relevance)
-        request = read_filters(
-            since=since,
-            until=until,
-            content_type=content_type,
-            tags=tags,
-            metadata=metadata,
-            role=role,
-            name=name,
-        )
-        searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        found = await self.find_entries(query, searched, limit, request, as_of, cut)
-        return replace(found, hits=newest_hits_first(found.hits, query))
-
-    async def search_conversations(
-        self,
-        query: str,
-        agent_id: str | None,
-        user_id: str,
-        *,
-        limit: int = 10,
-        session_id: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        role: Role | None = None,
-        name: str | None = None,
-        min_score: float | None = None,
-        min_relevance: float | None = None,
-    ) -> TurnSearch:
-        """The messages that answer a question best, each with the parts of its score.
-
-        Without an `agent_id`, the messages to all agents of the user are ranked together. `tags` (all of
-        them) and `metadata` (equal values under these keys) are those of the conversation. `role` and `name`
-        are those of the speaker; a message without a name has its role as the name. `min_score` and
-        `min_relevance` are those of `search_memories`.
-        """
-        cut = Cut.of(min_score, min_relevance)
-        request = read_filters(
-            since=since,
-            until=until,
-            session_id=session_id,
-            tags=tags,
-            metadata=metadata,
-            role=role,
-            name=name,
-        )
-        searched = await self._memories_to_search(query, agent_id, user_id, limit)
+    async def search_conversations(self, request: SearchConversations) -> TurnSearch:
+        """The messages that answer a question best."""
+        cut, asked = Cut.of(request.min_score, request.min_relevance), filters_of(request)
+        searched = await self._lookup.find_to_search(request.agent_id, request.user_id)
         if not searched:
             return TurnSearch(())
-        wanted = await self._filters.for_messages(request, _ids_of(searched))
-        found = await self.find_turns(query, searched, limit, wanted, cut)
-        hits = newest_hits_first(found.hits, query)
+        wanted = await self._filters.for_messages(asked, _ids_of(searched))
+        found = await self.find_turns(request.query, searched, request.limit, wanted, cut)
+        hits = newest_hits_first(found.hits, request.query)
         return replace(found, hits=hits, warnings=(*wanted.warnings, *found.warnings))
 
-    async def recall(
-        self,
-        query: str,
-        agent_id: str | None,
-        user_id: str,
-        *,
-        budget: int = 1000,
-        tokenizer: Tokenizer | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        role: Role | None = None,
-        name: str | None = None,
-        min_relevance: float = DEFAULT_CUT,
-    ) -> Recalled:
-        """The entries and messages about a question, as a block of at most `budget` tokens for a prompt.
-
-        Without an `agent_id`, it covers all agents of the user. The block marks its contents as data, not
-        instructions. It holds no entry and no message if there is nothing to say about the question: if the
-        chance of that is lower than `min_relevance`. The filters are those of the searches. A message that an
-        entry was learned from is left out, and a long message is quoted in part. Doubtful entries come last.
-
-        Of lines that say something else of the same thing, only the newest is in the block. A question about
-        the past also gets what held earlier, marked as such.
-
-        The three newest standing instructions of the user are in every block, marked as the user's wishes,
-        and further ones that are about the question, within a quarter of the budget and at most 200 tokens.
-        `is_found` of the result says whether there is anything else.
-        """
-        cut = Cut.of(None, min_relevance)
-        request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
-        searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
+    async def recall(self, asked: Recall) -> Recalled:
+        """The entries and messages about a question, as a block for a prompt."""
+        query, cut, request = asked.query, Cut.of(None, asked.min_relevance), filters_of(asked)
+        searched = await self._lookup.find_to_search(asked.agent_id, asked.user_id)
         wishes = await self._instructions_of(searched)
         known = await self.find_entries(query, searched, _RECALLED_ENTRIES, request, None, Cut())
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
@@ -202,8 +105,8 @@ class MemorySearcher:
             retired = await self._find_retired(query, searched, request) if asks_past(query) else ()
             outdated = await self._outdated_among(said.hits)
             found = Found((*known.hits, *retired), said.hits, wishes, outdated)
-        block = build_block(query, found, now=now(), budget=budget, tokenizer=tokenizer)
-        text = block.render(budget=budget, tokenizer=tokenizer).text
+        block = build_block(query, found, now=now(), budget=asked.budget, tokenizer=asked.tokenizer)
+        text = block.render(budget=asked.budget, tokenizer=asked.tokenizer).text
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
         return _recalled(text, block, found, warnings)
 
@@ -284,16 +187,6 @@ class MemorySearcher:
             rows = await self._database.fetch(entries.EXPIRED_IN_MEMORY, key, list)
             found.update(content_id for (content_id,) in rows)
         return frozenset(found)
-
-    async def _memories_to_search(
-        self, query: str, agent_id: str | None, user_id: str, limit: int
-    ) -> Sequence[MemoryOverview]:
-        """The memories to search: of an agent and a user, or of all agents of the user."""
-        if not isinstance(query, str):
-            raise InvalidTypeError(f"query must be a string, not {type(query).__name__}")
-        if check_limit(limit) is None:
-            raise InvalidTypeError("limit must be a whole number")
-        return await self._lookup.find_to_search(agent_id, user_id)
 
     async def _entry_corpus(
         self, searched: Sequence[MemoryOverview], as_of: datetime | str | None, name: str | None
@@ -390,6 +283,10 @@ def _recalled(text: str, block: Block, found: Found, warnings: tuple[str, ...]) 
 
 def _owners_of(searched: Sequence[MemoryOverview]) -> Owners:
     return {memory.memory_id: (memory.agent_id, memory.user_id) for memory in searched}
+
+
+def filters_of(request: SearchFilters) -> RequestedFilters:
+    return read_filters(**shared_arguments(request, RequestedFilters))
 
 
 def _ids_of(searched: Sequence[MemoryOverview]) -> list[str]:

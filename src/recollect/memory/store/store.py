@@ -1,20 +1,49 @@
 """Long-term memory as one object, for asynchronous code."""
 
+import inspect
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_type_hints,
+)
 
 from ...errors import InvalidValueError
 from ...service_client import is_service_url
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
+from ..operations.description import Operation, result_of
+from ..operations.lists import (
+    FindConversations,
+    ListConversations,
+    ListEntries,
+    ListEntriesOf,
+    ListMemories,
+    ListNewestRuns,
+    ListRuns,
+    ListUsers,
+)
+from ..operations.search import (
+    Recall,
+    SearchConversations,
+    SearchConversationsOfUsers,
+    SearchMemories,
+    SearchMemoriesOfUsers,
+)
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
 from ..search.embedders import Embedder
 from ..search.embedders.local import local_embedder
-from .across import UsersSearcher
 from .conversation_reader import ConversationReader
 from .conversation_writer import ConversationWriter
 from .data_rights import DataRights
@@ -25,7 +54,6 @@ from .monitor import StoreMonitor
 from .pages import PageReader
 from .parts import StoreResources, TenantParts
 from .runs import LearningProgress, RunRepository
-from .search import MemorySearcher
 
 if TYPE_CHECKING:
     from ..pipeline.runner import RunOptions
@@ -33,6 +61,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 PartT = TypeVar("PartT")
+RequestT = TypeVar("RequestT", bound=Operation[Any])
+Method: TypeAlias = Callable[Concatenate["MemoryStore", P], Coroutine[Any, Any, T]]
+Perform: TypeAlias = Callable[[RequestT], Coroutine[Any, Any, T]]
 
 _DEFAULT_FILE = "recollect.db"
 
@@ -46,17 +77,49 @@ class _ForwardTo(Generic[PartT]):
     def __init__(self, part_of: Callable[[TenantParts], PartT]) -> None:
         self._part_of = part_of
 
-    def __call__(
-        self, method: Callable[Concatenate[PartT, P], Coroutine[Any, Any, T]]
-    ) -> Callable[Concatenate["MemoryStore", P], Coroutine[Any, Any, T]]:
+    def __call__(self, method: Callable[Concatenate[PartT, P], Coroutine[Any, Any, T]]) -> Method[P, T]:
         part_of, name = self._part_of, method.__name__
 
-        @wraps(method)
         async def call(store: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
             found: T = await getattr(part_of(store._parts), name)(*args, **kwargs)
             return found
 
-        return call
+        return _named(call, name, method.__doc__, inspect.signature(method))
+
+
+def _named(call: Method[P, T], name: str, doc: str | None, signature: inspect.Signature) -> Method[P, T]:
+    """The method with what tools show of it. It looks as if it were written in the class."""
+    call.__doc__, call.__name__, call.__qualname__ = doc, name, f"MemoryStore.{name}"
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+_PERFORMED_BY: dict[type[Operation[Any]], Callable[[TenantParts], Perform[Any, Any]]] = {}
+
+
+def _operation(
+    described: Callable[P, RequestT], performed_by: Callable[[TenantParts], Perform[RequestT, T]]
+) -> Method[P, T]:
+    """The method for an operation: it takes the arguments that the operation describes."""
+    assert isinstance(described, type)
+    _PERFORMED_BY[described] = performed_by
+
+    async def call(store: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = await store.perform(described(*args, **kwargs))
+        return found
+
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", described.__name__).lower()
+    return _named(call, name, described.__doc__, _signature_of(described))
+
+
+def _signature_of(described: type[Operation[Any]]) -> inspect.Signature:
+    """The signature of the method for an operation."""
+    types = get_type_hints(described)
+    store = inspect.Parameter("store", inspect.Parameter.POSITIONAL_ONLY)
+    arguments = [
+        each.replace(annotation=types[name]) for name, each in inspect.signature(described).parameters.items()
+    ]
+    return inspect.Signature([store, *arguments], return_annotation=result_of(described))
 
 
 _reader = _ForwardTo(lambda parts: parts.reader)
@@ -65,8 +128,6 @@ _memories = _ForwardTo(lambda parts: parts.memories)
 _entries = _ForwardTo(lambda parts: parts.entries)
 _review = _ForwardTo(lambda parts: parts.review)
 _pages = _ForwardTo(lambda parts: parts.pages)
-_searcher = _ForwardTo(lambda parts: parts.searcher)
-_users_searcher = _ForwardTo(lambda parts: parts.users_searcher)
 _rights = _ForwardTo(lambda parts: parts.rights)
 _runs = _ForwardTo(lambda parts: parts.runs)
 _progress = _ForwardTo(lambda parts: parts.progress)
@@ -141,6 +202,11 @@ class MemoryStore:
         self._parts = parts
         self._database = shared.database
 
+    async def perform(self, request: Operation[T]) -> T:
+        """The result of an operation as a value: `SearchMemories(…)` is the value of `search_memories(…)`."""
+        found: T = await _PERFORMED_BY[type(request)](self._parts)(request)
+        return found
+
     @property
     def writer(self) -> ConversationWriter:
         """Writes conversations, also as steps of larger transactions."""
@@ -152,8 +218,8 @@ class MemoryStore:
     close_conversation = _writer(ConversationWriter.close_conversation)
     get_conversation = _reader(ConversationReader.get_conversation)
     get_conversation_outline = _reader(ConversationReader.get_conversation_outline)
-    list_conversations = _reader(ConversationReader.list_conversations)
-    find_conversations = _reader(ConversationReader.find_conversations)
+    list_conversations = _operation(ListConversations, lambda parts: parts.reader.list_conversations)
+    find_conversations = _operation(FindConversations, lambda parts: parts.reader.find_conversations)
     list_messages = _reader(ConversationReader.list_messages)
     get_conversation_settings = _writer(ConversationWriter.get_conversation_settings)
     change_conversation_settings = _writer(ConversationWriter.change_conversation_settings)
@@ -161,15 +227,15 @@ class MemoryStore:
     get_memory = _memories(MemoryRepository.get_memory)
     get_memory_by_id = _memories(MemoryRepository.get_memory_by_id)
     get_memory_outline = _memories(MemoryRepository.get_memory_outline)
-    list_memories = _memories(MemoryRepository.list_memories)
-    list_users = _memories(MemoryRepository.list_users)
+    list_memories = _operation(ListMemories, lambda parts: parts.memories.list_memories)
+    list_users = _operation(ListUsers, lambda parts: parts.memories.list_users)
     save_memory = _memories(MemoryRepository.save_memory)
 
     page = _pages(PageReader.page)
     page_history = _pages(PageReader.page_history)
 
-    list_entries = _entries(EntryRepository.list_entries)
-    list_entries_of = _entries(EntryRepository.list_entries_of)
+    list_entries = _operation(ListEntries, lambda parts: parts.entries.list_entries)
+    list_entries_of = _operation(ListEntriesOf, lambda parts: parts.entries.list_entries_of)
     get_entry = _entries(EntryRepository.get_entry)
     get_history = _entries(EntryRepository.get_history)
     add_entry = _entries(EntryRepository.add_entry)
@@ -180,11 +246,15 @@ class MemoryStore:
     reject_entry = _review(EntryReview.reject_entry)
     purge_expired_entries = _review(EntryReview.purge_expired_entries)
 
-    search_memories = _searcher(MemorySearcher.search_memories)
-    search_conversations = _searcher(MemorySearcher.search_conversations)
-    search_memories_of_users = _users_searcher(UsersSearcher.search_memories_of_users)
-    search_conversations_of_users = _users_searcher(UsersSearcher.search_conversations_of_users)
-    recall = _searcher(MemorySearcher.recall)
+    search_memories = _operation(SearchMemories, lambda parts: parts.searcher.search_memories)
+    search_conversations = _operation(SearchConversations, lambda parts: parts.searcher.search_conversations)
+    search_memories_of_users = _operation(
+        SearchMemoriesOfUsers, lambda parts: parts.users_searcher.search_memories
+    )
+    search_conversations_of_users = _operation(
+        SearchConversationsOfUsers, lambda parts: parts.users_searcher.search_conversations
+    )
+    recall = _operation(Recall, lambda parts: parts.searcher.recall)
 
     why = _rights(DataRights.why)
     export_user = _rights(DataRights.export_user)
@@ -199,8 +269,8 @@ class MemoryStore:
     vacuum = _rights(DataRights.vacuum)
 
     get_run = _runs(RunRepository.get_run)
-    list_runs = _runs(RunRepository.list_runs)
-    list_newest_runs = _runs(RunRepository.list_newest_runs)
+    list_runs = _operation(ListRuns, lambda parts: parts.runs.list_runs)
+    list_newest_runs = _operation(ListNewestRuns, lambda parts: parts.runs.list_newest_runs)
     spent_by_day = _runs(RunRepository.spent_by_day)
     list_runs_of = _runs(RunRepository.list_runs_of)
     retry_run = _runs(RunRepository.retry_run)

@@ -18,7 +18,6 @@ from . import (
     sessions,
     threads,
     users,
-    users_search,
 )
 
 # A request is compared with the routes in their order, so the most frequent ones come first.
@@ -38,7 +37,6 @@ ROUTERS = tuple(
         sessions,
         threads,
         users,
-        users_search,
         imports,
         access,
         operations,

@@ -21,7 +21,6 @@ from ..schemas.problems import problems
 from ..schemas.runs import RunOfPage, RunPage
 from ..schemas.strategies import StrategyQuery
 from .shared import (
-    RUN_PAGES,
     VERSIONED,
     ConversationId,
     IfMatch,
@@ -97,6 +96,9 @@ async def get_usage(conversation_id: ConversationId, store: ReadStore, service: 
     return json_response({"conversation_id": conversation_id, **usage})
 
 
+_RUN_PAGES: Pages[Run] = Pages("runs", lambda run: run.run_id, Run.to_dict)
+
+
 @router.get(
     "/v1/conversations/{conversation_id}/runs",
     operation_id="conversations.runs",
@@ -116,7 +118,7 @@ async def list_runs_of(
         await find_conversation(store, conversation_id)
         return await store.list_runs(conversation_id=conversation_id, after=after, limit=limit)
 
-    return await RUN_PAGES.respond(service, query, read)
+    return await _RUN_PAGES.respond(service, query, read)
 
 
 # --- memory settings and view ---

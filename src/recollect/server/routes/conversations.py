@@ -8,34 +8,43 @@ from fastapi import Query, Request, Response
 
 from ...cursors import make_cursor
 from ...memory.conversation import Conversation
+from ...memory.operations.lists import FindConversations, ListConversations
+from ...memory.operations.search import SearchConversations
+from ...memory.store import MemoryStore
 from ...memory.times import format_time
-from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, audited_write, make_router
+from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, audited_write, make_router
 from ..idempotency import Ids
 from ..problems import translate_input_errors
 from ..schemas import conversations as schemas
-from ..schemas.base import json_response
+from ..schemas.base import PageQuery, json_response
+from ..schemas.operations import query_model, request_from
 from ..schemas.problems import problems
 from ..schemas.searches import ConversationSearchRequest, ConversationSearchResponse
-from .searches import serialize_search, wait_until_learned
+from .described import DescribedList, add_route, require_owner
+from .searches import add_search, serialize_search
 from .shared import (
     CREATED,
     ConversationId,
-    Pages,
     Wait,
     allow_only,
-    check_hit_limit,
     check_message_count,
     check_page_size,
     long_json_response,
     message_dicts,
     receipt_response,
-    require_admin_without_owner,
     require_found,
     set_audit_target,
 )
 
 router = make_router("conversations")
 allow_only(router, "POST", "/v1/conversations/search")
+add_search(
+    router,
+    SearchConversations,
+    ConversationSearchRequest,
+    ConversationSearchResponse,
+    serialize_search,
+)
 
 
 @router.post(
@@ -112,57 +121,6 @@ def _saved_response(saved: dict[str, Any], count: int, learned: dict[str, bool])
     }
     location = f"/v1/conversations/{quote(saved['conversation_id'], safe='')}"
     return json_response(body, 201, {"Location": location})
-
-
-@router.get(
-    "/v1/conversations",
-    operation_id="conversations.list",
-    summary="List conversations",
-    response_model=schemas.ConversationPage,
-    responses=problems("read"),
-)
-async def list_conversations(
-    query: Annotated[schemas.ConversationQuery, Query()],
-    caller: Reader,
-    store: ReadStore,
-    service: ServiceDep,
-) -> Response:
-    """Conversations of an agent and a user, newest first. Other filters need the scope admin.
-
-    `q` selects conversations that contain some text. With `q`, or with `agent_id` alone, a page searches at
-    most 10,000 conversations. It may therefore be short or empty and still have a `next_cursor`.
-    """
-    require_admin_without_owner(caller, query.agent_id, query.user_id)
-    limit = check_page_size(service, query.limit)
-    before = _PAGES.read_position(query.cursor)
-    with translate_input_errors():
-        if query.q is None and (query.agent_id is None) == (query.user_id is None):
-            return json_response(await _list(store, query, before, limit))
-        return json_response(await _find(store, query, before, limit))
-
-
-async def _list(
-    store: ReadStore, query: schemas.ConversationQuery, before: str | None, limit: int
-) -> dict[str, Any]:
-    rows = await store.list_conversations(
-        query.agent_id, query.user_id, session_id=query.session_id, before=before, limit=limit + 1
-    )
-    return _PAGES.make_page(rows, limit)
-
-
-async def _find(
-    store: ReadStore, query: schemas.ConversationQuery, before: str | None, limit: int
-) -> dict[str, Any]:
-    page = await store.find_conversations(
-        query.q,
-        agent_id=query.agent_id,
-        user_id=query.user_id,
-        session_id=query.session_id,
-        before=before,
-        limit=limit,
-    )
-    next_cursor = None if page.position is None else make_cursor("conversations", page.position)
-    return {"items": list(map(_serialize_outline, page.conversations)), "next_cursor": next_cursor}
 
 
 @router.get(
@@ -266,36 +224,34 @@ async def close_conversation(
     return json_response(_serialize_outline(outline))
 
 
-@router.post(
-    "/v1/conversations/search",
-    operation_id="conversations.search",
-    summary="Search messages",
-    response_model=ConversationSearchResponse,
-    responses=problems("send"),
-    openapi_extra={"x-audited": False},
-)
-async def search_conversations(
-    body: ConversationSearchRequest, store: ReadStore, service: ServiceDep, wait: Wait = None
-) -> Response:
-    """The messages that match a query best, by words and by meaning, of one agent or all of a user."""
-    limit = check_hit_limit(service, body.limit)
-    await wait_until_learned(store, body, wait)
-    with translate_input_errors():
-        search = await store.search_conversations(
-            body.query,
-            body.agent_id,
-            body.user_id,
-            limit=limit,
-            session_id=body.session_id,
-            min_score=body.min_score,
-            min_relevance=body.min_relevance,
-            **body.filters(),
-        )
-    return json_response(serialize_search(search, body.explain))
-
-
 def _serialize_outline(outline: dict[str, Any]) -> dict[str, Any]:
     return {name: outline[name] for name in schemas.ConversationOutline.model_fields}
 
 
-_PAGES: Pages[dict[str, Any]] = Pages("conversations", lambda row: row["position"], _serialize_outline)
+_LISTED = DescribedList(ListConversations, _serialize_outline)
+
+
+async def _list_conversations(
+    query: PageQuery, request: Request, store: MemoryStore, service: ServiceDep
+) -> Response:
+    """Read a plain list by itself: it is faster, and none of its pages is short."""
+    require_owner(FindConversations.route, request, query)
+    with translate_input_errors():
+        limit, before = check_page_size(service, query.limit), _LISTED.pages.read_position(query.cursor)
+        wanted = request_from(FindConversations, query, before=before, limit=limit)
+        if wanted.words is None and (wanted.agent_id is None) == (wanted.user_id is None):
+            return await _LISTED.respond(query, request, store, service)
+        page = await store.perform(wanted)
+    next_cursor = None if page.position is None else make_cursor("conversations", page.position)
+    return json_response(
+        {"items": list(map(_serialize_outline, page.conversations)), "next_cursor": next_cursor}
+    )
+
+
+add_route(
+    router,
+    FindConversations,
+    _list_conversations,
+    schemas.ConversationPage,
+    query=Annotated[query_model(PageQuery, FindConversations), Query()],
+)

@@ -1,21 +1,23 @@
 """Entries: single remembered facts, with their evidence and history."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from fastapi import Query, Request, Response
+from fastapi import Request, Response
 
 from ...errors import ConflictError
 from ...memory.conversation import UNCHANGED
 from ...memory.entry import Entry
+from ...memory.operations.lists import ListEntriesOf
 from ...memory.store import MemoryStore
-from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, caller_of, make_router
+from ..dependencies import OnceDep, ReadStore, WriteStore, caller_of, make_router
 from ..idempotency import Ids
 from ..problems import Problem, translate_input_errors
 from ..schemas import entries as schemas
 from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .shared import CREATED, ContentId, MemoryId, Pages, invalid_field, require_found, set_audit_target
+from .described import DescribedList
+from .shared import CREATED, ContentId, MemoryId, invalid_field, require_found, set_audit_target
 
 router = make_router("entries")
 
@@ -25,36 +27,7 @@ def _serialize_row(row: tuple[int, Entry]) -> dict[str, Any]:
 
 
 _NO_KEY = "no key"  # the editor if the service requires none
-_PAGES: Pages[tuple[int, Entry]] = Pages("entries", lambda row: row[0], _serialize_row, int)
-
-
-@router.get(
-    "/v1/memories/{memory_id}/entries",
-    operation_id="entries.list",
-    summary="List the entries of a memory",
-    response_model=schemas.EntryPage,
-    responses=problems("read", "not_found"),
-)
-async def list_entries(
-    memory_id: MemoryId,
-    query: Annotated[schemas.EntryQuery, Query()],
-    store: ReadStore,
-    service: ServiceDep,
-) -> Response:
-    """The entries in the order in which they were learned, each with its evidence."""
-
-    async def read(after: int | None, limit: int) -> Sequence[tuple[int, Entry]]:
-        rows = await store.list_entries_of(
-            memory_id,
-            content_type=query.type,
-            as_of=query.as_of,
-            include_retired=query.include_retired,
-            after=after,
-            limit=limit,
-        )
-        return require_found(rows, "memory")
-
-    return await _PAGES.respond(service, query, read)
+DescribedList(ListEntriesOf, _serialize_row, "memory").add_to(router, schemas.EntryPage)
 
 
 @router.post(

@@ -8,54 +8,36 @@ from fastapi import Query, Request, Response
 from ...errors import ConflictError
 from ...memory.entry import CONTENT_TYPES
 from ...memory.memory import Memory, MemoryOutline
+from ...memory.operations.lists import ListMemories
 from ...memory.store import MemoryStore
-from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
+from ..dependencies import OnceDep, ReadStore, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import Problem, translate_input_errors
 from ..schemas import memories as schemas
 from ..schemas.base import json_response
 from ..schemas.conversations import ReceiptPayload
 from ..schemas.problems import problems
+from .described import DescribedList
 from .shared import (
     CREATED,
     VERSIONED,
     IfMatch,
     MemoryId,
-    Pages,
     allow_only,
     changed_problem,
     check_if_match,
     etag_header,
     receipt_response,
-    require_admin_without_owner,
     require_found,
     set_audit_target,
 )
 
 router = make_router("memories")
 
-_PAGES: Pages[MemoryOutline] = Pages("memories", lambda row: row.memory_id, MemoryOutline.to_dict)
-
 allow_only(router, "GET", "/v1/memories/of")
 
 
-@router.get(
-    "/v1/memories",
-    operation_id="memories.list",
-    summary="List memories",
-    response_model=schemas.MemoryPage,
-    responses=problems("read"),
-)
-async def list_memories(
-    query: Annotated[schemas.MemoryQuery, Query()], caller: Reader, store: ReadStore, service: ServiceDep
-) -> Response:
-    """Memories without their contents, of an agent and a user. Other filters need the scope admin."""
-    require_admin_without_owner(caller, query.agent_id, query.user_id)
-    return await _PAGES.respond(
-        service,
-        query,
-        lambda after, limit: store.list_memories(query.agent_id, query.user_id, after=after, limit=limit),
-    )
+DescribedList(ListMemories, MemoryOutline.to_dict).add_to(router, schemas.MemoryPage)
 
 
 @router.post(

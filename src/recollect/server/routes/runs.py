@@ -5,48 +5,45 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
+from ...memory.operations.lists import ListNewestRuns, ListRuns
 from ...memory.run import Run
-from ..dependencies import Reader, ReadStore, ServiceDep, WriteStore, make_router
+from ...memory.store import MemoryStore
+from ..dependencies import ReadStore, ServiceDep, WriteStore, make_router
 from ..problems import translate_input_errors
 from ..schemas import runs as schemas
 from ..schemas.base import json_response
+from ..schemas.operations import query_model
 from ..schemas.problems import problems
+from .described import DescribedList, add_route, require_owner
 from .shared import (
-    RUN_PAGES,
-    Pages,
     RunId,
     invalid_field,
-    require_admin_without_owner,
     require_found,
     set_audit_target,
 )
 
 router = make_router("runs")
 
-_PAGES_BY_ORDER = {
-    "id": RUN_PAGES,
-    "newest": Pages[Run]("newest runs", lambda run: run.position, Run.to_dict),
+_LISTS = {
+    "id": DescribedList(ListRuns, Run.to_dict),
+    "newest": DescribedList(ListNewestRuns, Run.to_dict),
 }
 
 
-@router.get(
-    "/v1/runs",
-    operation_id="runs.list",
-    summary="List runs",
-    response_model=schemas.RunPage,
-    responses=problems("read"),
-)
-async def list_runs(
-    query: Annotated[schemas.RunQuery, Query()], caller: Reader, store: ReadStore, service: ServiceDep
+async def _list_runs(
+    query: schemas.RunOrder, request: Request, store: MemoryStore, service: ServiceDep
 ) -> Response:
-    """All runs, or those with a status. Without a `conversation_id` this needs the scope admin."""
-    require_admin_without_owner(caller, query.conversation_id)
-    list_runs = store.list_newest_runs if query.order == "newest" else store.list_runs
-    return await _PAGES_BY_ORDER[query.order].respond(
-        service,
-        query,
-        lambda position, limit: list_runs(query.status, query.conversation_id, position, limit),
-    )
+    require_owner(ListRuns.route, request, query)
+    return await _LISTS[query.order].respond(query, request, store, service)
+
+
+add_route(
+    router,
+    ListRuns,
+    _list_runs,
+    schemas.RunPage,
+    query=Annotated[query_model(schemas.RunOrder, ListRuns), Query()],
+)
 
 
 @router.get(

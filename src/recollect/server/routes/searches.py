@@ -1,19 +1,28 @@
-"""Search entries, and recall them for a prompt."""
+"""Search entries and messages, and recall them for a prompt."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from fastapi import Response
+from fastapi import APIRouter, Response
 
-from ...memory.hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
+from ...memory.hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
+from ...memory.operations.search import (
+    Recall,
+    SearchConversations,
+    SearchConversationsOfUsers,
+    SearchMemories,
+    SearchMemoriesOfUsers,
+)
 from ...memory.prompting import PromptOptions, PromptOwner, conversation_key, prompts_of, turn_key
 from ...memory.store import MemoryStore
 from ...memory.times import format_time, now
 from ..dependencies import ReadStore, ServiceDep, make_router
 from ..problems import translate_input_errors
 from ..schemas import searches as schemas
-from ..schemas.base import json_response
+from ..schemas.base import ResponseBody, json_response
+from ..schemas.operations import request_from
 from ..schemas.problems import problems
+from .described import add_route
 from .shared import Wait, allow_only, check_hit_limit
 
 router = make_router("memories")
@@ -22,7 +31,11 @@ allow_only(router, "POST", "/v1/memories/recall")
 allow_only(router, "POST", "/v1/memories/prompt")
 
 
-def serialize_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool) -> list[dict[str, Any]]:
+_OfOneUser: TypeAlias = SearchMemories | SearchConversations | Recall
+_Search: TypeAlias = _OfOneUser | SearchMemoriesOfUsers | SearchConversationsOfUsers
+
+
+def _serialize_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool) -> list[dict[str, Any]]:
     """The JSON of hits; with the parts of their scores only if `explain` is set."""
     serialized = [hit.to_dict() for hit in hits]
     if not explain:
@@ -34,81 +47,69 @@ def serialize_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool)
 def serialize_search(search: MemorySearch | TurnSearch, explain: bool) -> dict[str, Any]:
     """The JSON of a search."""
     return {
-        "items": serialize_hits(search.hits, explain),
+        "items": _serialize_hits(search.hits, explain),
         "relevance": search.relevance,
         "warnings": list(search.warnings),
     }
 
 
-async def wait_until_learned(store: MemoryStore, body: schemas.OwnedSearch, wait: float | None) -> None:
-    """Wait at most `wait` seconds until everything recorded for the owner of a search is learned."""
-    if wait is not None:
-        await store.wait_until_learned(body.agent_id, body.user_id, timeout=wait)
+def _serialize_recalled(recalled: Recalled, explain: bool) -> dict[str, Any]:
+    return {
+        "text": recalled.text,
+        "instructions": [entry.to_dict() for entry in recalled.instructions],
+        "entries": _serialize_hits(recalled.entries, explain),
+        "turns": _serialize_hits(recalled.turns, explain),
+        "lines": [line.to_dict() for line in recalled.lines],
+        "now": format_time(recalled.block.now or now()),
+        "warnings": list(recalled.warnings),
+    }
 
 
-@router.post(
-    "/v1/memories/search",
-    operation_id="memories.search",
-    summary="Search entries",
-    response_model=schemas.MemorySearchResponse,
-    responses=problems("send"),
-    openapi_extra={"x-audited": False},
+def add_search(
+    router: APIRouter,
+    operation: type[_Search],
+    body_model: type[schemas.ExplainedSearch],
+    response_model: type[ResponseBody],
+    serialize: Callable[[Any, bool], dict[str, Any]],
+) -> None:
+    """Add the route of a search. With `wait`, that of one user first waits until all is learned."""
+
+    has_limit = "limit" in body_model.model_fields
+
+    async def search(
+        body: schemas.ExplainedSearch, store: MemoryStore, service: ServiceDep, wait: Wait = None
+    ) -> Response:
+        limit = getattr(body, "limit", None)
+        given = {"limit": check_hit_limit(service, limit)} if has_limit else {}
+        with translate_input_errors():
+            request = request_from(operation, body, **given)
+            if wait is not None and isinstance(request, _OfOneUser):
+                await store.wait_until_learned(request.agent_id, request.user_id, timeout=wait)
+            found = await store.perform(request)
+        return json_response(serialize(found, body.explain))
+
+    waiting = {} if issubclass(operation, _OfOneUser) else {"wait": None}
+    add_route(router, operation, search, response_model, body=body_model, **waiting)
+
+
+add_search(
+    router, SearchMemories, schemas.MemorySearchRequest, schemas.MemorySearchResponse, serialize_search
 )
-async def search_memories(
-    body: schemas.MemorySearchRequest, store: ReadStore, service: ServiceDep, wait: Wait = None
-) -> Response:
-    """The entries that match a query best, by words and by meaning, of one agent or all of a user.
-
-    `warnings` say if conversations are not learned yet, or texts have no vectors yet.
-    """
-    limit = check_hit_limit(service, body.limit)
-    await wait_until_learned(store, body, wait)
-    with translate_input_errors():
-        search = await store.search_memories(
-            body.query,
-            body.agent_id,
-            body.user_id,
-            limit=limit,
-            content_type=body.content_type,
-            as_of=body.as_of,
-            min_score=body.min_score,
-            min_relevance=body.min_relevance,
-            **body.filters(),
-        )
-    return json_response(serialize_search(search, body.explain))
-
-
-@router.post(
-    "/v1/memories/recall",
-    operation_id="memories.recall",
-    summary="Recall for a prompt",
-    response_model=schemas.RecallResponse,
-    responses=problems("send"),
-    openapi_extra={"x-audited": False},
+add_search(router, Recall, schemas.RecallRequest, schemas.RecallResponse, _serialize_recalled)
+add_search(
+    router,
+    SearchMemoriesOfUsers,
+    schemas.UsersMemorySearchRequest,
+    schemas.MemorySearchResponse,
+    serialize_search,
 )
-async def recall(body: schemas.RecallRequest, store: ReadStore, wait: Wait = None) -> Response:
-    """What is remembered about a query, as a block of text for a prompt, within a token budget."""
-    await wait_until_learned(store, body, wait)
-    with translate_input_errors():
-        recalled = await store.recall(
-            body.query,
-            body.agent_id,
-            body.user_id,
-            budget=body.budget,
-            min_relevance=body.min_relevance,
-            **body.filters(),
-        )
-    return json_response(
-        {
-            "text": recalled.text,
-            "instructions": [entry.to_dict() for entry in recalled.instructions],
-            "entries": serialize_hits(recalled.entries, body.explain),
-            "turns": serialize_hits(recalled.turns, body.explain),
-            "lines": [line.to_dict() for line in recalled.lines],
-            "now": format_time(recalled.block.now or now()),
-            "warnings": list(recalled.warnings),
-        }
-    )
+add_search(
+    router,
+    SearchConversationsOfUsers,
+    schemas.UsersConversationSearchRequest,
+    schemas.ConversationSearchResponse,
+    serialize_search,
+)
 
 
 @router.post(

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from ...cursors import make_cursor
 from ...memory.conversation import Conversation
 from ...memory.rights.receipt import Receipt
-from ...memory.run import Run
 from ...memory.store import MemoryStore
 from ..access.authentication import Caller
 from ..cursors import read_cursor
@@ -40,6 +39,14 @@ MessageId: TypeAlias = Annotated[str, _id("The id of the message.", examples.LAT
 MemoryId: TypeAlias = Annotated[str, _id("The id of the memory.", examples.WRITTEN_MEMORY_ID)]
 ContentId: TypeAlias = Annotated[str, _id("The id of the entry.", examples.CONTENT_ID)]
 RunId: TypeAlias = Annotated[str, _id("The id of the run.", examples.RUN_ID)]
+PATH_ARGUMENTS: dict[str, Any] = {
+    "conversation_id": ConversationId,
+    "message_id": MessageId,
+    "memory_id": MemoryId,
+    "content_id": ContentId,
+    "run_id": RunId,
+}
+"""The arguments that may be in a path, by their names."""
 IfMatch: TypeAlias = Annotated[
     str | None,
     Header(
@@ -191,9 +198,6 @@ class Pages(Generic[T]):
         has_more = len(rows) > limit
         next_cursor = make_cursor(self.cursor_kind, self.position(shown[-1])) if has_more else None
         return {"items": [self.serialize(row) for row in shown], "next_cursor": next_cursor}
-
-
-RUN_PAGES: Pages[Run] = Pages("runs", lambda run: run.run_id, Run.to_dict)
 
 
 # --- versions ---

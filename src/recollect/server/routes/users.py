@@ -11,6 +11,7 @@ from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from ...memory.memory import UserOutline
+from ...memory.operations.lists import ListUsers
 from ...memory.store import MemoryStore
 from ..dependencies import Admin, AdminStore, ServiceDep, make_router
 from ..problems import translate_input_errors
@@ -18,7 +19,8 @@ from ..schemas import users as schemas
 from ..schemas.base import json_response
 from ..schemas.conversations import ReceiptPayload
 from ..schemas.problems import problems
-from .shared import Pages, encode_long_json, long_json_response, set_audit_target
+from .described import DescribedList
+from .shared import encode_long_json, long_json_response, set_audit_target
 
 router = make_router("users")
 
@@ -32,24 +34,10 @@ def _serialize_user(row: UserOutline) -> dict[str, Any]:
     return {**row.to_dict(), "position": row.position}
 
 
-_PAGES: Pages[UserOutline] = Pages("users", lambda row: row.position, _serialize_user)
 _JSONL_RESPONSE = {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
 
 
-@router.get(
-    "/v1/users",
-    operation_id="users.list",
-    summary="List users",
-    response_model=schemas.UserPage,
-    responses=problems("read"),
-)
-async def list_users(
-    query: Annotated[schemas.UserListQuery, Query()], store: AdminStore, service: ServiceDep
-) -> Response:
-    """All users with a memory or a conversation, each once, in a stable order."""
-    return await _PAGES.respond(
-        service, query, lambda after, limit: store.list_users(after=after, limit=limit)
-    )
+DescribedList(ListUsers, _serialize_user).add_to(router, schemas.UserPage)
 
 
 @router.get(

@@ -10,13 +10,11 @@ from . import examples
 from .base import (
     MAX_ITEMS,
     MAX_TEXT_LENGTH,
-    NO_NUL,
     NOT_BLANK,
     Key,
     Metadata,
     Name,
     NextCursor,
-    OwnedPageQuery,
     OwnerId,
     PageQuery,
     RequestBody,
@@ -324,24 +322,6 @@ class ConversationPayload(ConversationOutline):
     pipeline_result: dict[str, Any] | None = Field(description="The result of the latest run.")
     messages: list[MessagePayload]
     conversation_data: ConversationData = Field(description="The same messages.")
-
-
-class ConversationQuery(OwnedPageQuery):
-    """Filters of the list of conversations."""
-
-    session_id: Key | None = None
-    q: (
-        Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=200,
-                pattern=NO_NUL,
-                description="Text that occurs in a message or the name of a speaker; or an id.",
-            ),
-        ]
-        | None
-    ) = None
 
 
 class ConversationPage(ResponseBody):

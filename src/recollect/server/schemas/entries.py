@@ -11,7 +11,6 @@ from .base import (
     Metadata,
     NextCursor,
     OwnerId,
-    PageQuery,
     RequestBody,
     ResponseBody,
     Tags,
@@ -62,14 +61,6 @@ class EntryPayload(ResponseBody):
     rejected_at: Timestamp | None = Field(description="When a person rejected it.")
     state: EntryState = Field(description="Only current and doubtful entries are searched and recalled.")
     trust: float = Field(description="The confidence, less the longer it was not said again.")
-
-
-class EntryQuery(PageQuery):
-    """Filters of the list of entries."""
-
-    type: ContentType | None = None
-    as_of: Annotated[Time, Field(description="Entries as known at this time.")] | None = None
-    include_retired: bool = Field(default=False, description="Include retired, rejected and expired entries.")
 
 
 class ListedEntry(EntryPayload):

@@ -9,7 +9,6 @@ from .base import (
     MAX_ITEMS,
     Key,
     NextCursor,
-    OwnedPageQuery,
     OwnerId,
     QueryParameters,
     RequestBody,
@@ -73,10 +72,6 @@ class MemoryOutline(ResponseBody):
     updated_at: Timestamp
     version: int
     counts: EntryCounts
-
-
-class MemoryQuery(OwnedPageQuery):
-    """Filters of the list of memories."""
 
 
 class MemoryPage(ResponseBody):

@@ -7,7 +7,6 @@ from pydantic import Field
 from . import examples
 from .base import (
     MAX_WAIT,
-    Key,
     NextCursor,
     OwnerId,
     PageQuery,
@@ -111,11 +110,9 @@ class RunPayload(ResponseBody):
     masked: dict[str, int] = Field(description="How many secrets were masked in candidates, by their kind.")
 
 
-class RunQuery(PageQuery):
-    """Filters of the list of runs."""
+class RunOrder(PageQuery):
+    """The order of the list of runs."""
 
-    status: RunStatus | None = None
-    conversation_id: Key | None = None
     order: Literal["id", "newest"] = Field("id", description="By id, or newest first.")
 
 

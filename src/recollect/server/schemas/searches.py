@@ -1,142 +1,71 @@
 """Searches of entries and messages, and recall."""
 
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from ...memory.search.relevance import DEFAULT_CUT
-from . import examples
-from .base import (
-    Bound,
-    Key,
-    Metadata,
-    Name,
-    OwnerId,
-    RequestBody,
-    ResponseBody,
-    Tags,
-    Time,
-    with_examples,
+from ...memory.operations.search import (
+    Recall,
+    SearchConversations,
+    SearchConversationsOfUsers,
+    SearchMemories,
+    SearchMemoriesOfUsers,
 )
-from .conversations import MessagePayload, Role
-from .entries import ContentType, EntryPayload
-
-Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question or keywords.")]
-AnyAgent: TypeAlias = Annotated[OwnerId, Field(description="All agents of the user if absent.")] | None
-Chance: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="The most hits to return.")]
+from . import examples
+from .base import Key, OwnerId, RequestBody, ResponseBody, Time, with_examples
+from .conversations import MessagePayload
+from .entries import EntryPayload
+from .operations import Chance, Question, request_body
 
 _FOUND = {**examples.ENTRY, "evidence": []}
 
 
-class SearchFilters(TypedDict):
-    """The filters of a search, as the store takes them."""
+class ExplainedSearch(RequestBody):
+    """What a search can be asked for over HTTP besides its arguments."""
 
-    since: str | None
-    until: str | None
-    tags: list[str] | None
-    metadata: dict[str, Any] | None
-    role: Role | None
-    name: str | None
-
-
-class _Filtered(RequestBody):
-    """A query and filters."""
-
-    query: Question
-    since: Bound | None = None
-    until: Bound | None = None
-    tags: Annotated[Tags, Field(description="Only what has all of these tags.")] | None = None
-    metadata: (
-        Annotated[Metadata, Field(description="Only what has equal values under these top-level keys.")]
-        | None
-    ) = None
-    role: Annotated[Role, Field(description="Only what a speaker of this role said.")] | None = None
-    name: Annotated[Name, Field(description="Only what the speaker of this name said.")] | None = None
-
-    def filters(self) -> SearchFilters:
-        """The filters, as the store takes them."""
-        return {
-            "since": self.since,
-            "until": self.until,
-            "tags": self.tags,
-            "metadata": self.metadata,
-            "role": self.role,
-            "name": self.name,
-        }
-
-
-class OwnedSearch(_Filtered):
-    """A query about one user, with one agent or all, and filters."""
-
-    agent_id: AnyAgent = None
-    user_id: OwnerId
-
-
-class _UsersSearch(_Filtered):
-    """A query about many users, and filters."""
-
-    agent_id: Annotated[OwnerId, Field(description="All agents if absent.")] | None = None
-    user_ids: (
-        Annotated[
-            list[OwnerId],
-            Field(min_length=1, max_length=1000, description="All users of the tenant if absent."),
-        ]
-        | None
-    ) = None
-
-
-class _Hits(RequestBody):
-    """What a search for hits also takes."""
-
-    limit: HitLimit | None = None
-    min_score: Annotated[Chance, Field(description="Only hits with at least this chance.")] | None = None
-    min_relevance: (
-        Annotated[Chance, Field(description="No hits if `relevance` would be lower than this.")] | None
-    ) = None
     explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
-class _MemoryHits(_Hits):
-    content_type: ContentType | None = None
-    as_of: Annotated[Time, Field(description="Search the entries as known at this time.")] | None = None
-
-
-class _ConversationHits(_Hits):
-    session_id: Key | None = None
-
-
-class UsersMemorySearchRequest(_MemoryHits, _UsersSearch):
-    """A search of the entries of many users."""
-
-    model_config = with_examples({"query": "Who is allergic to nuts?", "agent_id": examples.AGENT})
-
-
-class UsersConversationSearchRequest(_ConversationHits, _UsersSearch):
-    """A search of the messages of many users."""
-
-    model_config = with_examples({"query": "Who asked about refunds?", "since": "2025-05"})
-
-
-class MemorySearchRequest(_MemoryHits, OwnedSearch):
-    """A search of entries."""
-
-    model_config = with_examples(
-        {"query": "Does he play music?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
-    )
-
-
-class ConversationSearchRequest(_ConversationHits, OwnedSearch):
-    """A search of messages."""
-
-    model_config = with_examples(
-        {
-            "query": "Where does she live?",
-            "agent_id": examples.AGENT,
-            "user_id": examples.USER,
-            "explain": True,
-        }
-    )
+MemorySearchRequest = request_body(
+    "MemorySearchRequest",
+    ExplainedSearch,
+    SearchMemories,
+    {"query": "Does he play music?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER},
+)
+ConversationSearchRequest = request_body(
+    "ConversationSearchRequest",
+    ExplainedSearch,
+    SearchConversations,
+    {
+        "query": "Where does she live?",
+        "agent_id": examples.AGENT,
+        "user_id": examples.USER,
+        "explain": True,
+    },
+)
+UsersMemorySearchRequest = request_body(
+    "UsersMemorySearchRequest",
+    ExplainedSearch,
+    SearchMemoriesOfUsers,
+    {"query": "Who is allergic to nuts?", "agent_id": examples.AGENT},
+)
+UsersConversationSearchRequest = request_body(
+    "UsersConversationSearchRequest",
+    ExplainedSearch,
+    SearchConversationsOfUsers,
+    {"query": "Who asked about refunds?", "since": "2025-05"},
+)
+RecallRequest = request_body(
+    "RecallRequest",
+    ExplainedSearch,
+    Recall,
+    {
+        "query": "What should I cook?",
+        "agent_id": examples.AGENT,
+        "user_id": examples.OTHER_USER,
+        "budget": 500,
+    },
+)
 
 
 class _Hit(ResponseBody):
@@ -208,25 +137,6 @@ class ConversationSearchResponse(_RankedResponse):
     )
 
     items: list[MessageHit]
-
-
-class RecallRequest(OwnedSearch):
-    """A query for a block of text that goes into a prompt."""
-
-    model_config = with_examples(
-        {
-            "query": "What should I cook?",
-            "agent_id": examples.AGENT,
-            "user_id": examples.OTHER_USER,
-            "budget": 500,
-        }
-    )
-
-    budget: int = Field(default=1000, ge=1, le=1_000_000, description="The most tokens of the text.")
-    min_relevance: Chance = Field(
-        default=DEFAULT_CUT, description="The text is empty if the relevance of the query is lower than this."
-    )
-    explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
 class RecalledLine(ResponseBody):

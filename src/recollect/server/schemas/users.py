@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
+from .base import NextCursor, OwnerId, QueryParameters, ResponseBody, Timestamp, with_examples
 
 ExportFormat: TypeAlias = Literal["json", "jsonl"]
 
@@ -23,10 +23,6 @@ class VacuumQuery(QueryParameters):
     full: bool = Field(
         default=False, description="On PostgreSQL, also rewrite the tables, which locks them meanwhile."
     )
-
-
-class UserListQuery(PageQuery):
-    """The page of the list of users."""
 
 
 class UserOutline(ResponseBody):

@@ -1,0 +1,1 @@
+"""The operations of long-term memory, each described once. All faces follow from these descriptions."""
