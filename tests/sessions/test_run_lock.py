@@ -309,8 +309,8 @@ async def test_nothing_is_left_behind(path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @in_event_loop
 async def test_a_run_may_last_longer_than_the_lease(path: Path, kind: str) -> None:
-    async with opened(kind, path) as session, run_lock(session, lease=3):
-        for _ in range(4):
+    async with opened(kind, path) as session, run_lock(session, lease=6):
+        for _ in range(7):
             await asyncio.sleep(1)
             assert not await is_free(session)
 
