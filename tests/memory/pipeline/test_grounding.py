@@ -203,6 +203,15 @@ def test_a_large_model_may_not_invent(said: str, quote: str, text: str, reason: 
     assert trusted(said, quote, text) == {reason: 1}
 
 
+def test_the_same_words_support_ten_candidates() -> None:
+    many = [
+        Candidate("profile", f"The user lives in Oslo {n}.", ("id-1",), quote="in Oslo", is_trusted=True)
+        for n in range(30)
+    ]
+    found = ground(many, excerpt(("user", "I live in Oslo")))
+    assert (len(found.candidates), found.dropped) == (10, {"too_many": 20})
+
+
 def test_a_wish_may_name_the_assistant() -> None:
     said, text = "always answer in German", "The assistant should answer in German."
     assert trusted(said, said, text, "instruction") == {}

@@ -32,7 +32,7 @@ REASONS: Mapping[str, str] = {
     "name_not_said": "it has a name or a number that nobody mentioned",
     "no_ground": "an inference that rests on fewer than two entries",
     "unsure": "an inference that the model itself has little confidence in",
-    "too_many": "an inference beyond the first ten",
+    "too_many": "it is one of more than ten inferences, or of more than ten from the same words",
 }
 """The reasons to drop a candidate, with their descriptions."""
 
@@ -40,6 +40,7 @@ _LONGEST_MESSAGE = 20_000  # characters of a message that are compared
 _LONGEST_TEXT = 400
 _LONGEST_MENTIONED = 100_000  # characters that are searched for numbers in words
 _MOST_SENTENCES = 3
+_MOST_PER_QUOTE = 10  # a model in a loop goes on with the same words
 _FEWEST_COPIED_WORDS = 8
 _LEAST_COPIED_WEIGHT = 40  # of a text without spaces: 20 Chinese characters
 _SUBJECT = re.compile(r"(?:the user|用户)(?: (?:said|says)(?: that)?:?|[说：:]{1,2})?", re.IGNORECASE)
@@ -94,8 +95,12 @@ def ground(candidates: Iterable[Candidate], excerpt: Excerpt) -> Grounded:
     sources = _Sources(excerpt)
     kept: list[Candidate] = []
     dropped: Counter[str] = Counter()
+    by_quote: Counter[str] = Counter()
     for candidate in candidates:
         checked = sources.check(candidate)
+        if not isinstance(checked, str) and candidate.quote:
+            by_quote[candidate.quote] += 1
+            checked = "too_many" if by_quote[candidate.quote] > _MOST_PER_QUOTE else checked
         if isinstance(checked, str):
             dropped[checked] += 1
         else:
