@@ -156,6 +156,12 @@ def test_a_whole_message_is_no_statement_about_the_user() -> None:
     assert dropped("Good idea!", "good idea", said=excerpt(("user", "good idea"))) == {"copied": 1}
 
 
+def test_a_small_model_makes_up_no_gender() -> None:
+    said, text = "I'm 43 and take metoprolol", "The user is a 43-year-old male."
+    assert dropped(text, "I'm 43", said=excerpt(("user", said))) == {"name_not_said": 1}
+    assert dropped(text, "I'm 43", said=excerpt(("user", f"{said}, as a male nurse"))) == {}
+
+
 def trusted(said: str, quote: str, text: str, kind: Any = "profile") -> dict[str, int]:
     candidate = Candidate(kind, text, ("id-1",), quote=quote, is_trusted=True)
     return dict(ground([candidate], excerpt(("user", said))).dropped)

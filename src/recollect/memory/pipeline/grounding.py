@@ -71,6 +71,7 @@ _NOT_A_NAME = re.compile(
 )
 _SAME_START = 4  # letters: "Portuguese" is said by "Portugal"
 _TRUSTED_START = 3  # letters: "Polish" is said by "Poland", if a large model says so
+_GENDER = re.compile(r"\b(?:male|female|man|woman)\b", re.IGNORECASE)  # small models make one up
 _IN_ENGLISH = re.compile(r"\bthe\b", re.IGNORECASE)
 _NAME_OF_SEVERAL_WORDS = re.compile(r"[A-Z]\w*(?:[ -](?:of |the |and )?[A-Z]\w*)+")
 _HAN = re.compile("[\u3400-\u9fff]")
@@ -288,7 +289,8 @@ class _Sources:
             return "other_language"
         if not significant_terms(candidate.text) & significant_terms(said):
             return "unlike_quote"
-        return None if all(map(self._is_mentioned, _names_in(candidate.text))) else "name_not_said"
+        words = [*_names_in(candidate.text), *map(str.casefold, _GENDER.findall(candidate.text))]
+        return None if all(map(self._is_mentioned, words)) else "name_not_said"
 
     def _is_mentioned(self, name: str) -> bool:
         if name.isdigit():
