@@ -156,6 +156,12 @@ def test_a_whole_message_is_no_statement_about_the_user() -> None:
     assert dropped("Good idea!", "good idea", said=excerpt(("user", "good idea"))) == {"copied": 1}
 
 
+def test_a_small_model_writes_of_the_user_only() -> None:
+    said = excerpt(("user", "Amos is my boss, I fly to Crete"))
+    assert dropped("Amos flies to Crete.", "I fly to Crete", said=said) == {"about_others": 1}
+    assert dropped("The user's boss is Amos.", "Amos is my boss", said=said) == {}
+
+
 def test_a_small_model_makes_up_no_gender() -> None:
     said, text = "I'm 43 and take metoprolol", "The user is a 43-year-old male."
     assert dropped(text, "I'm 43", said=excerpt(("user", said))) == {"name_not_said": 1}

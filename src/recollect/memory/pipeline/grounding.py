@@ -24,6 +24,7 @@ REASONS: Mapping[str, str] = {
     "quote_not_found": "the quoted words are in none of the messages",
     "about_assistant": "it is about the assistant",
     "question": "it is a question, or rests on one",
+    "about_others": "it does not say what it has to do with the user",
     "too_long": "it is longer than a sentence or two",
     "code": "it is code",
     "copied": "it is a message, or a part of one, word for word",
@@ -71,6 +72,10 @@ _NOT_A_NAME = re.compile(
 )
 _SAME_START = 4  # letters: "Portuguese" is said by "Portugal"
 _TRUSTED_START = 3  # letters: "Polish" is said by "Poland", if a large model says so
+# A small model confuses who is who in what it writes of others alone.
+_OF_USER = re.compile(
+    r"user|usuari|utilis|utiliz|nutzer|utente|gebruik|\b(?:I|I'm|my|we|our)\b", re.IGNORECASE
+)
 _GENDER = re.compile(r"\b(?:male|female|man|woman)\b", re.IGNORECASE)  # small models make one up
 _IN_ENGLISH = re.compile(r"\bthe\b", re.IGNORECASE)
 _NAME_OF_SEVERAL_WORDS = re.compile(r"[A-Z]\w*(?:[ -](?:of |the |and )?[A-Z]\w*)+")
@@ -214,6 +219,8 @@ class _Sources:
             return "code"
         if self._is_copied(text):
             return "copied"
+        if text.isascii() and not _OF_USER.search(text):
+            return "about_others"
         return self._unlike(candidate, evidence)
 
     def invention_in(self, text: str) -> str | None:
