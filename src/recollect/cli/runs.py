@@ -127,6 +127,8 @@ def _describe(run: "Run") -> list[str]:
         colorize(f"{one_line(run.run_id)}: {run.status}", "bold"),
         f"  messages {run.first_index} to {run.last_index} of conversation {one_line(run.conversation_id)}",
     ]
+    if run.kind == "mind":
+        lines.append("  infers the mind of the user from all entries, after what these messages taught")
     for stage in run.stages:
         tokens = f"{stage.prompt_tokens + stage.completion_tokens:,} tokens"
         by = f"{stage.stage} by {one_line(stage.model)}"

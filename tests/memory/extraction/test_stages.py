@@ -188,6 +188,25 @@ async def test_the_mind_is_inferred_from_entries(server: ProviderServer, provide
     assert [line["role"] for line in quoted_in(body, "notes")] == ["profile", "profile", "guess"]
 
 
+@pytest.mark.parametrize(("trust", "shown"), [("high", 4), ("low", 2)])
+@in_event_loop
+async def test_a_small_model_is_not_shown_what_is_said_in_a_play(
+    server: ProviderServer, trust: str, shown: int
+) -> None:
+    server.chat.reply(NOTHING_NEW)
+    play = (
+        "let's do a role play, I'm the queen",
+        "I am pregnant again",
+        "ok stop, end of role play",
+        "I like tea.",
+    )
+    async with extractor_of(server, "openai", trust=trust) as extractor:
+        await extractor.modification(excerpt(*[("user", text) for text in play]))
+    (body,) = bodies_sent(server, "openai")
+    lines = quoted_in(body, "messages")
+    assert [line["text"] for line in lines] == list(play[-shown:])
+
+
 @each_provider
 @in_event_loop
 async def test_nothing_new_is_an_answer(server: ProviderServer, provider: str) -> None:

@@ -156,6 +156,18 @@ def test_a_whole_message_is_no_statement_about_the_user() -> None:
     assert dropped("Good idea!", "good idea", said=excerpt(("user", "good idea"))) == {"copied": 1}
 
 
+def test_a_small_model_writes_of_the_user_only() -> None:
+    said = excerpt(("user", "Amos is my boss, I fly to Crete"))
+    assert dropped("Amos flies to Crete.", "I fly to Crete", said=said) == {"about_others": 1}
+    assert dropped("The user's boss is Amos.", "Amos is my boss", said=said) == {}
+
+
+def test_a_small_model_makes_up_no_gender() -> None:
+    said, text = "I'm 43 and take metoprolol", "The user is a 43-year-old male."
+    assert dropped(text, "I'm 43", said=excerpt(("user", said))) == {"name_not_said": 1}
+    assert dropped(text, "I'm 43", said=excerpt(("user", f"{said}, as a male nurse"))) == {}
+
+
 def trusted(said: str, quote: str, text: str, kind: Any = "profile") -> dict[str, int]:
     candidate = Candidate(kind, text, ("id-1",), quote=quote, is_trusted=True)
     return dict(ground([candidate], excerpt(("user", said))).dropped)
@@ -201,6 +213,15 @@ def test_a_large_model_may_say_it_in_its_way(said: str, quote: str, text: str) -
 )
 def test_a_large_model_may_not_invent(said: str, quote: str, text: str, reason: str) -> None:
     assert trusted(said, quote, text) == {reason: 1}
+
+
+def test_the_same_words_support_ten_candidates() -> None:
+    many = [
+        Candidate("profile", f"The user lives in Oslo {n}.", ("id-1",), quote="in Oslo", is_trusted=True)
+        for n in range(30)
+    ]
+    found = ground(many, excerpt(("user", "I live in Oslo")))
+    assert (len(found.candidates), found.dropped) == (10, {"too_many": 20})
 
 
 def test_a_wish_may_name_the_assistant() -> None:

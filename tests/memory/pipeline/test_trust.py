@@ -192,7 +192,21 @@ async def test_ids_that_do_not_exist_and_a_thousand_operations_change_nothing_el
             kept = await store.get_entry(entry.content_id)
             assert kept is not None
             assert kept.retired_at is None
-        assert len(await texts_of(store)) <= 201
+        assert len(await texts_of(store)) == 11
+
+
+@in_event_loop
+async def test_one_operation_ends_some_entries_and_never_all(
+    file_place: Place, server: ProviderServer
+) -> None:
+    gone = memory(
+        "The user has nothing.", "I sold it all", op="end", replaces=[f"e{n}" for n in range(1, 99)]
+    )
+    async with opened(file_place, server) as store:
+        for number in range(30):
+            await store.add_entry("agent", "user", "profile", f"The user has boat number {number}.")
+        await learn(store, server, ["I sold it all"], gone)
+        assert len(await texts_of(store)) == 30 - 20 + 1
 
 
 @in_event_loop

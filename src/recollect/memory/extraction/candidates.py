@@ -26,6 +26,7 @@ Trust = Literal["high", "low"]
 """How far the answers of a model are taken as they are: `high` for large models, `low` for small ones."""
 
 _LONGEST_QUOTE = 300
+_MOST_NAMED = 20  # known entries of one operation
 _CJK = re.compile("[\u3400-\u9fff]")
 _THAT_DAY = re.compile(
     r"\b(?:today|tonight|this (?:morning|afternoon|evening)|just|now)\b|今[天早晚日]|刚|现在", re.IGNORECASE
@@ -103,8 +104,11 @@ def _trusted_candidate(draft: Draft, cited: Sequence[Message], known: Sequence[E
 
 
 def _at(places: Iterable[int], known: Sequence[Entry]) -> list[Entry]:
-    """The known entries at some places. A number that was not given to the model names none."""
-    return [known[place] for place in places if place < len(known)]
+    """The known entries at some places. A number that was not given to the model names none.
+
+    No operation changes more than some: a model in a loop would name all.
+    """
+    return [known[place] for place in places if place < len(known)][:_MOST_NAMED]
 
 
 class _Sources:

@@ -23,6 +23,7 @@ from ...models.anthropic import DEFAULT_MAX_OUTPUT_TOKENS
 from ...models.client import DEFAULT_MAX_INPUT_TOKENS, MOST_RAW
 from ...models.errors import TooLongError
 from ..entry import Entry
+from ..offline.setting import without_play
 from ..pipeline.stages import Answer, Candidate, Excerpt, Extractor, Mind, Modification, Update, Usage
 from .candidates import Trust, to_candidates, to_mind
 from .decisions import decide
@@ -101,6 +102,8 @@ class ModelExtractor(UsesModel):
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """What is new or changed in the messages, with the mind; nothing if none of them is the user's."""
+        if self._trust == "low":  # a small model takes a part in a play for the user's own life
+            excerpt = await asyncio.to_thread(without_play, excerpt)
         answer = await self._extract(excerpt)
         facts = tuple(each for each in answer.value if each.content_type != _MIND)
         mind = _mind_of(answer.value)

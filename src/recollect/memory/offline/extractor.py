@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 from ..conversation import Message
@@ -14,7 +14,8 @@ from .language import is_certainly_covered, is_covered
 from .own_words import own_words
 from .register import Register
 from .rules import patterns_of
-from .sentences import is_chinese, split_sentences, without_speech
+from .sentences import split_sentences, without_speech
+from .setting import Setting
 from .statements import Sentence, Statement, plain, read_text
 from .work import PROJECT_AGENT, work_in
 
@@ -82,23 +83,6 @@ class OfflineExtractor:
         """Nothing is held."""
 
 
-@dataclass
-class _Setting:
-    """Whether what is said is part of a play."""
-
-    is_play: bool = False
-
-    def hear(self, text: str) -> bool:
-        """Whether a message is part of a play."""
-        setting = patterns_of("zh" if is_chinese(text) else "en").setting
-        head = text[:_LONG].lower()
-        if self.is_play and setting["over"].search(head):
-            self.is_play = False
-            return False
-        self.is_play = self.is_play or bool(setting["play"].search(head))
-        return self.is_play
-
-
 class _Reading:
     """Reads the messages of an excerpt into a register."""
 
@@ -106,7 +90,7 @@ class _Reading:
         self.register = Register(excerpt.known)
         self.left_out: Counter[str] = Counter()
         self._excerpt = excerpt
-        self._setting = _Setting()
+        self._setting = Setting()
         self._earlier: list[Statement] = []
         self._is_understood = True
         """Whether the sentence before was: else it may be the one that is corrected."""

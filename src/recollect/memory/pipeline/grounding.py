@@ -24,6 +24,7 @@ REASONS: Mapping[str, str] = {
     "quote_not_found": "the quoted words are in none of the messages",
     "about_assistant": "it is about the assistant",
     "question": "it is a question, or rests on one",
+    "about_others": "it does not say what it has to do with the user",
     "too_long": "it is longer than a sentence or two",
     "code": "it is code",
     "copied": "it is a message, or a part of one, word for word",
@@ -32,7 +33,7 @@ REASONS: Mapping[str, str] = {
     "name_not_said": "it has a name or a number that nobody mentioned",
     "no_ground": "an inference that rests on fewer than two entries",
     "unsure": "an inference that the model itself has little confidence in",
-    "too_many": "an inference beyond the first ten",
+    "too_many": "it is one of more than ten inferences, or of more than ten from the same words",
 }
 """The reasons to drop a candidate, with their descriptions."""
 
@@ -40,6 +41,7 @@ _LONGEST_MESSAGE = 20_000  # characters of a message that are compared
 _LONGEST_TEXT = 400
 _LONGEST_MENTIONED = 100_000  # characters that are searched for numbers in words
 _MOST_SENTENCES = 3
+_MOST_PER_QUOTE = 10  # a model in a loop goes on with the same words
 _FEWEST_COPIED_WORDS = 8
 _LEAST_COPIED_WEIGHT = 40  # of a text without spaces: 20 Chinese characters
 _SUBJECT = re.compile(r"(?:the user|用户)(?: (?:said|says)(?: that)?:?|[说：:]{1,2})?", re.IGNORECASE)
@@ -70,6 +72,11 @@ _NOT_A_NAME = re.compile(
 )
 _SAME_START = 4  # letters: "Portuguese" is said by "Portugal"
 _TRUSTED_START = 3  # letters: "Polish" is said by "Poland", if a large model says so
+# A small model confuses who is who in what it writes of others alone.
+_OF_USER = re.compile(
+    r"user|usuari|utilis|utiliz|nutzer|utente|gebruik|\b(?:I|I'm|my|we|our)\b", re.IGNORECASE
+)
+_GENDER = re.compile(r"\b(?:male|female|man|woman)\b", re.IGNORECASE)  # small models make one up
 _IN_ENGLISH = re.compile(r"\bthe\b", re.IGNORECASE)
 _NAME_OF_SEVERAL_WORDS = re.compile(r"[A-Z]\w*(?:[ -](?:of |the |and )?[A-Z]\w*)+")
 _HAN = re.compile("[\u3400-\u9fff]")
@@ -94,8 +101,12 @@ def ground(candidates: Iterable[Candidate], excerpt: Excerpt) -> Grounded:
     sources = _Sources(excerpt)
     kept: list[Candidate] = []
     dropped: Counter[str] = Counter()
+    by_quote: Counter[str] = Counter()
     for candidate in candidates:
         checked = sources.check(candidate)
+        if not isinstance(checked, str) and candidate.quote:
+            by_quote[candidate.quote] += 1
+            checked = "too_many" if by_quote[candidate.quote] > _MOST_PER_QUOTE else checked
         if isinstance(checked, str):
             dropped[checked] += 1
         else:
@@ -208,6 +219,8 @@ class _Sources:
             return "code"
         if self._is_copied(text):
             return "copied"
+        if text.isascii() and not _OF_USER.search(text):
+            return "about_others"
         return self._unlike(candidate, evidence)
 
     def invention_in(self, text: str) -> str | None:
@@ -283,7 +296,8 @@ class _Sources:
             return "other_language"
         if not significant_terms(candidate.text) & significant_terms(said):
             return "unlike_quote"
-        return None if all(map(self._is_mentioned, _names_in(candidate.text))) else "name_not_said"
+        words = [*_names_in(candidate.text), *map(str.casefold, _GENDER.findall(candidate.text))]
+        return None if all(map(self._is_mentioned, words)) else "name_not_said"
 
     def _is_mentioned(self, name: str) -> bool:
         if name.isdigit():
