@@ -220,6 +220,8 @@ def test_state_of_work_comes_back_after_a_compaction(
     writer.call("TodoWrite", {"todos": todos}, "ok").agent("The index is ready.")
     run_hook("claude-code", folder, event("PreCompact", transcript_path=str(writer.path)))
     wait_for(lambda: messages_in(home / "memory.db") and not spooled(folder))
+    resumed = told(run_hook("claude-code", folder, event("SessionStart", source="resume"))[1])
+    assert "Measure it" not in resumed
     after = told(run_hook("claude-code", folder, event("SessionStart", source="compact"))[1])
     for words in ("Make the search faster.", "src/search.py", "Measure it", "The index is ready."):
         assert words in after
