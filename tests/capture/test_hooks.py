@@ -17,6 +17,7 @@ from tests.capture.conftest import Writer
 from tests.capture.daemons import (
     CLIENT,
     messages_in,
+    rows_in,
     run_hook,
     silent_server,
     spooled,
@@ -122,6 +123,18 @@ def test_what_was_said_is_recorded_and_learned_from(
     writer.user("And ruff.").agent("Sure.")
     run_hook("claude-code", folder, event("SessionEnd", transcript_path=str(writer.path)))
     wait_for(lambda: len(messages_in(home / "memory.db")) == 4)
+
+
+def test_subagents_are_recorded_with_their_session(
+    home: Path, folder: Path, writer: Writer, start: Start
+) -> None:
+    start()
+    writer.user("Look around.").agent("Done.")
+    side = Writer(writer.path.parent / "s1/subagents/agent-a7.jsonl")
+    side.user("Look at the tests.", isSidechain=True, agentId="a7")
+    run_hook("claude-code", folder, event("SubagentStop", transcript_path=str(writer.path)))
+    wait_for(lambda: rows_in(home / "memory.db", "SELECT 1 FROM agent_sessions") == [(1,), (1,)])
+    assert "Look at the tests." not in messages_in(home / "memory.db")
 
 
 def test_daemon_that_is_killed_loses_nothing(home: Path, folder: Path, writer: Writer, start: Start) -> None:

@@ -133,6 +133,9 @@ class HookService:
         if not path.is_file():
             return
         self._read[path] = program
+        subagents = path.with_suffix("") / "subagents"
+        if subagents.is_dir():
+            await self._importer().import_all(program, subagents)
         if event.meaning == "compact":
             transcript = await self._importer().import_file(program, path)
             self._state.store_work(event.session_id, transcript.work.to_dict())
