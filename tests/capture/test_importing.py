@@ -97,6 +97,32 @@ async def test_damaged_transcript_is_survived_and_counted(
 
 
 @in_event_loop
+async def test_wrong_times_and_files_that_cannot_be_read_lose_nothing_else(
+    importer: TranscriptImporter, writer: Writer, store: MemoryStore
+) -> None:
+    for given in ("yesterday", 5, "2026-10-01T10:00:00", "2026-13-01T10:00:00Z", None):
+        writer.user(f"At {given}.", timestamp=given)
+    writer.agent("Yes.")
+    writer.path.with_name("gone.jsonl").mkdir()
+    await importer.import_all(CLAUDE, CLAUDE.root())
+    assert len(await items_of(store)) == 6
+    assert [problem.reason for problem in importer.report.problems] == [
+        "it cannot be read (IsADirectoryError)"
+    ]
+
+
+@in_event_loop
+async def test_file_that_is_no_transcript_is_given_up(
+    importer: TranscriptImporter, writer: Writer, store: MemoryStore
+) -> None:
+    writer.user("Hello.").raw("no JSON\n" * 10_000).agent("Not read.")
+    await importer.import_file(CLAUDE, writer.path)
+    assert len(await items_of(store)) == 1
+    assert importer.report.problems[-1].reason == "it is not a JSON object"
+    assert importer.report.lost == 10_001
+
+
+@in_event_loop
 async def test_no_secret_reaches_the_database(
     importer: TranscriptImporter, writer: Writer, tmp_path: Path
 ) -> None:
