@@ -106,7 +106,7 @@ def test_cursor_gets_context_at_the_start_only(home: Path, folder: Path, start: 
 def test_without_daemon_event_is_spooled_and_delivered_once(home: Path, folder: Path, writer: Writer) -> None:
     writer.user("Use uv, not pip.").agent("Yes.")
     stopped = event("Stop", transcript_path=str(writer.path))
-    for _ in range(2):  # each of them starts a daemon, and one of those ends at once
+    for _ in range(2):  # the first of them starts a daemon
         assert run_hook("claude-code", folder, stopped) == (0, "")
     wait_for(lambda: messages_in(home / "memory.db") and not spooled(folder))
     assert messages_in(home / "memory.db") == ["Use uv, not pip.", "Yes."]
@@ -262,4 +262,4 @@ def test_hook_imports_only_built_in_modules() -> None:
     tree = ast.parse(Path(CLIENT).read_text())
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in imported for alias in node.names}
-    assert names == {"os", "sys", "_signal", "_socket"}
+    assert names == {"os", "sys", "time", "_signal", "_socket"}
