@@ -53,10 +53,15 @@ def spooled(folder: Path) -> list[Path]:
 
 def messages_in(database: Path) -> list[str]:
     """The messages that were recorded, in their order."""
+    query = "SELECT content FROM conversation_messages ORDER BY conversation_id, message_index"
+    return [str(row[0]) for row in rows_in(database, query)]
+
+
+def rows_in(database: Path, query: str) -> list[Any]:
+    """The rows of a query; none if the database is not there yet."""
     try:
         with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-            query = "SELECT content FROM conversation_messages ORDER BY conversation_id, message_index"
-            return [str(row[0]) for row in connection.execute(query)]
+            return connection.execute(query).fetchall()
     except sqlite3.OperationalError:
         return []
 

@@ -17,6 +17,7 @@ from tests.capture.conftest import Writer
 from tests.capture.daemons import (
     CLIENT,
     messages_in,
+    rows_in,
     run_hook,
     silent_server,
     spooled,
@@ -105,7 +106,7 @@ def test_cursor_gets_context_at_the_start_only(home: Path, folder: Path, start: 
 def test_without_daemon_event_is_spooled_and_delivered_once(home: Path, folder: Path, writer: Writer) -> None:
     writer.user("Use uv, not pip.").agent("Yes.")
     stopped = event("Stop", transcript_path=str(writer.path))
-    for _ in range(2):  # each of them starts a daemon, and one of those ends at once
+    for _ in range(2):  # the first of them starts a daemon
         assert run_hook("claude-code", folder, stopped) == (0, "")
     wait_for(lambda: messages_in(home / "memory.db") and not spooled(folder))
     assert messages_in(home / "memory.db") == ["Use uv, not pip.", "Yes."]
@@ -122,6 +123,18 @@ def test_what_was_said_is_recorded_and_learned_from(
     writer.user("And ruff.").agent("Sure.")
     run_hook("claude-code", folder, event("SessionEnd", transcript_path=str(writer.path)))
     wait_for(lambda: len(messages_in(home / "memory.db")) == 4)
+
+
+def test_subagents_are_recorded_with_their_session(
+    home: Path, folder: Path, writer: Writer, start: Start
+) -> None:
+    start()
+    writer.user("Look around.").agent("Done.")
+    side = Writer(writer.path.parent / "s1/subagents/agent-a7.jsonl")
+    side.user("Look at the tests.", isSidechain=True, agentId="a7")
+    run_hook("claude-code", folder, event("SubagentStop", transcript_path=str(writer.path)))
+    wait_for(lambda: rows_in(home / "memory.db", "SELECT 1 FROM agent_sessions") == [(1,), (1,)])
+    assert "Look at the tests." not in messages_in(home / "memory.db")
 
 
 def test_daemon_that_is_killed_loses_nothing(home: Path, folder: Path, writer: Writer, start: Start) -> None:
@@ -220,6 +233,8 @@ def test_state_of_work_comes_back_after_a_compaction(
     writer.call("TodoWrite", {"todos": todos}, "ok").agent("The index is ready.")
     run_hook("claude-code", folder, event("PreCompact", transcript_path=str(writer.path)))
     wait_for(lambda: messages_in(home / "memory.db") and not spooled(folder))
+    resumed = told(run_hook("claude-code", folder, event("SessionStart", source="resume"))[1])
+    assert "Measure it" not in resumed
     after = told(run_hook("claude-code", folder, event("SessionStart", source="compact"))[1])
     for words in ("Make the search faster.", "src/search.py", "Measure it", "The index is ready."):
         assert words in after
@@ -247,4 +262,4 @@ def test_hook_imports_only_built_in_modules() -> None:
     tree = ast.parse(Path(CLIENT).read_text())
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in imported for alias in node.names}
-    assert names == {"os", "sys", "_signal", "_socket"}
+    assert names == {"os", "sys", "time", "_signal", "_socket"}

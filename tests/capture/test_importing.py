@@ -23,6 +23,7 @@ from recollect.memory.store import MemoryStore
 from recollect.moving.kinds import ReadOptions
 from recollect.testing.contract import in_event_loop
 from tests.capture.conftest import CLAUDE, FIXTURES, Writer
+from tests.capture.daemons import messages_in, wait_for
 from tests.memory.guard.examples import ALL
 
 PROJECT = "code:/home/ada/shop"
@@ -93,6 +94,32 @@ async def test_damaged_transcript_is_survived_and_counted(
         "unfinished last lines, left for the next time": 1,
         "records of the unknown type 'new-kind'": 1,
     }
+
+
+@in_event_loop
+async def test_wrong_times_and_files_that_cannot_be_read_lose_nothing_else(
+    importer: TranscriptImporter, writer: Writer, store: MemoryStore
+) -> None:
+    for given in ("yesterday", 5, "2026-10-01T10:00:00", "2026-13-01T10:00:00Z", None):
+        writer.user(f"At {given}.", timestamp=given)
+    writer.agent("Yes.")
+    writer.path.with_name("gone.jsonl").mkdir()
+    await importer.import_all(CLAUDE, CLAUDE.root())
+    assert len(await items_of(store)) == 6
+    assert [problem.reason for problem in importer.report.problems] == [
+        "it cannot be read (IsADirectoryError)"
+    ]
+
+
+@in_event_loop
+async def test_file_that_is_no_transcript_is_given_up(
+    importer: TranscriptImporter, writer: Writer, store: MemoryStore
+) -> None:
+    writer.user("Hello.").raw("no JSON\n" * 10_000).agent("Not read.")
+    await importer.import_file(CLAUDE, writer.path)
+    assert len(await items_of(store)) == 1
+    assert importer.report.problems[-1].reason == "it is not a JSON object"
+    assert importer.report.lost == 10_001
 
 
 @in_event_loop
@@ -219,6 +246,24 @@ def test_import_that_is_killed_goes_on_where_it_was(home: Path, tmp_path: Path) 
     assert main([*command[3:], "--json", "--again"]) == 0
     assert [_count(database, table) for table in ("conversations", "agent_sessions")] == [40, 40]
     assert [_count(database, table) for table in ("conversation_messages", "agent_messages")] == [2400, 2400]
+
+
+def test_followed_transcripts_are_imported_as_they_grow(writer: Writer, tmp_path: Path) -> None:
+    writer.user("Where are the tests?")
+    database = tmp_path / "followed.db"
+    command = [sys.executable, "-m", "recollect", "import", "claude-code", "--follow", "--url", str(database)]
+    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: messages_in(database) == ["Where are the tests?"])
+        writer.agent("In tests.").raw('{"type": "user", "mess')
+        wait_for(lambda: messages_in(database) == ["Where are the tests?", "In tests."])
+        assert process.stderr
+        wait_for(lambda: b"following" in process.stderr.readline())  # type: ignore[union-attr]
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def _count(database: Path, table: str) -> int:

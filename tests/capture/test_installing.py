@@ -1,13 +1,16 @@
 """`recollect capture install` and its undo: the files of all agents, byte for byte."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from recollect.capture.projects import is_within, project_of
 from recollect.cli import main
 from recollect.cli.hook_files import FILES, HooksFormat
 
+WHO = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
 PLACES = {
     "claude-code": ".claude/settings.json",
     "codex": ".codex/hooks.json",
@@ -108,3 +111,36 @@ def test_status_says_what_is_installed(home: Path, capsys: pytest.CaptureFixture
     assert "claude-code: not installed" in shown
     assert f"left alone: {home}/secret" in shown
     assert "daemon: not running, 0 events waiting" in shown
+
+
+def test_link_into_an_excluded_folder_is_excluded(home: Path) -> None:
+    (home / "secret/part").mkdir(parents=True)
+    (home / "link").symlink_to(home / "secret")
+    assert is_within(str(home / "link/part"), [str(home / "secret")])
+    assert not is_within(str(home), [str(home / "secret")])
+
+
+@pytest.mark.parametrize(
+    ("remote", "name"),
+    [
+        ("git@git.example:acme/shop.git", "git.example/acme/shop"),
+        ("https://ada:word@Git.Example/acme/shop.git", "git.example/acme/shop"),
+        ("ssh://git@git.example:2222/acme/shop", "git.example/acme/shop"),
+    ],
+)
+def test_project_is_named_after_its_remote_without_credentials(remote: str, name: str) -> None:
+    assert project_of("/home/ada/shop", remote) == name
+
+
+def test_worktrees_share_the_project_of_their_repository(tmp_path: Path) -> None:
+    repository, worktree = tmp_path / "shop", tmp_path / "shop-next"
+    for arguments in (
+        ["init", "-q", str(repository)],
+        ["-C", str(repository), "remote", "add", "origin", "git@git.example:acme/shop.git"],
+        ["-C", str(repository), *WHO, "commit", "-q", "--allow-empty", "-m", "x"],
+        ["-C", str(repository), "worktree", "add", "-q", str(worktree)],
+    ):
+        subprocess.run(["git", *arguments], check=True)
+    (worktree / "src").mkdir()
+    assert project_of(str(worktree / "src")) == project_of(str(repository)) == "git.example/acme/shop"
+    assert project_of(str(tmp_path)) == str(tmp_path)

@@ -77,6 +77,8 @@ def test_each_client_gets_its_entry_where_it_looks(home: Path) -> None:
     places = {
         "claude-code": ".claude.json",
         "codex": ".codex/config.toml",
+        "claude-desktop": ".config/Claude/claude_desktop_config.json",
+        "windsurf": ".codeium/windsurf/mcp_config.json",
         "cursor": ".cursor/mcp.json",
         "vscode": ".config/Code/User/mcp.json",
     }
@@ -88,11 +90,18 @@ def test_each_client_gets_its_entry_where_it_looks(home: Path) -> None:
 
 
 def test_a_project_gets_files_that_others_can_use_too() -> None:
-    assert install(*ALL, "--scope", "project") == 0
+    of_projects = [name for name in ALL if CLIENTS[name].project_file]
+    assert install(*of_projects, "--scope", "project") == 0
     places = [".mcp.json", ".codex/config.toml", ".cursor/mcp.json", ".vscode/mcp.json"]
-    for client, place in zip(ALL, places, strict=True):
+    for client, place in zip(of_projects, places, strict=True):
         entry = entry_in(Path(place), client)
         assert (entry["command"], entry["args"]) == ("recollect", ["mcp", "--user", "ada"])
+
+
+def test_client_without_files_of_projects_is_refused(home: Path) -> None:
+    assert install("windsurf", "cursor", "--scope", "project") == 2
+    assert not Path(".cursor").exists()
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize(

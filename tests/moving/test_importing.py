@@ -18,7 +18,7 @@ from recollect.moving.records import Record, Skipped
 from recollect.moving.schema import LINE_SCHEMA
 from recollect.moving.sources import decode
 
-from .kit import import_from, rows_in, store_at, talk, write_lines
+from .kit import import_from, import_records, rows_in, store_at, talk, write_lines
 
 pytestmark = pytest.mark.anyio
 
@@ -307,3 +307,22 @@ async def test_large_records_without_messages_are_written_before_more_are_read(
         report = await Importer(store, agent_id="assistant", on_progress=written).run(read())
     assert (report.added["entries"], report.lost) == (20, 0)
     assert most < 15_000
+
+
+async def test_session_that_grows_has_the_tokens_and_the_time_of_its_newest_items(url: str) -> None:
+    def part(count: int, tokens: int) -> list[Record]:
+        session = {"session_id": "s1", "created_at": "2026-01-01T10:00:00Z"}
+        items = [{"role": "user", "content": f"message {number}"} for number in range(count)]
+        times = [f"2026-01-01T10:0{number}:00Z" for number in range(count)]
+        usage = [{"user_turn_number": 1, "requests": 1, "input_tokens": tokens, "total_tokens": tokens}]
+        given = {"session_id": "s1", "items": items, "times": times, "usage": usage}
+        return [Record("sessions", session, "s1"), Record("items", given, "s1")]
+
+    for count, tokens in ((1, 10), (3, 25), (3, 25)):
+        assert (await import_records(url, part(count, tokens))).is_complete
+    async with store_at(url) as store:
+        query = "SELECT count(*), sum(input_tokens) FROM turn_usage"
+        assert await store.memory_database.fetch(query, (), list[tuple[int, int]]) == [(1, 25)]
+        query = "SELECT CAST(updated_at AS TEXT) FROM agent_sessions"
+        ((updated,),) = await store.memory_database.fetch(query, (), list[tuple[str]])
+    assert updated.startswith("2026-01-01 10:02")

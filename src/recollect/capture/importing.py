@@ -27,6 +27,7 @@ from .work import WorkState, sentence_of
 LONGEST_LINE = 32_000_000
 """The most bytes of one record. A longer one is counted, and not read."""
 _CHUNK = 1 << 20
+_MOST_PROBLEMS = 10_000  # damaged lines, after which the rest of a file is not read
 _UNFINISHED = "unfinished last lines, left for the next time"
 
 
@@ -113,6 +114,9 @@ class Transcript:
     def _records(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for number, line in enumerate(read_lines(self.path), 1):
             where = f"{self.path.name}, line {number}"
+            if len(self.problems) >= _MOST_PROBLEMS:
+                self.problems.append(Skipped(where, "too many damaged lines: the rest is not read"))
+                return
             if line is None:
                 self.problems.append(Skipped(where, f"it is longer than {LONGEST_LINE:,} bytes"))
             elif not line.endswith(b"\n") and not _is_object(line):
@@ -169,9 +173,15 @@ class TranscriptImporter:
         changed = 0
         for path, stamp in program.files(root):
             if again or not self._state.is_read(self._place, path, stamp):
-                await self.import_file(program, path)
+                await self._import_if_readable(program, path)
                 changed += 1
         return changed
+
+    async def _import_if_readable(self, program: Program, path: Path) -> None:
+        try:
+            await self.import_file(program, path)
+        except OSError as error:
+            self.report.skip(Skipped(path.name, f"it cannot be read ({type(error).__name__})"))
 
     async def import_file(self, program: Program, path: Path) -> Transcript:
         """Import one transcript, and remember commands that worked in two sessions."""
@@ -215,7 +225,7 @@ class TranscriptImporter:
     async def _remember_commands(self, importer: Importer, transcript: Transcript) -> None:
         about = transcript.about
         project = self._options.agent_id or agent_of(about.cwd, about.remote)
-        session = about.session_id or transcript.path.name
+        session = about.parent or about.session_id or transcript.path.name
         owner = f"{self._place} {self._options.tenant} {self._options.user_id} {project}"
         found = self._state.note_commands(owner, session, transcript.work.commands)
         await importer.run([self._entry(project, command) for command in found])

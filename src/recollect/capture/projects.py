@@ -30,7 +30,10 @@ def project_of(cwd: str | None, remote: str | None = None) -> str:
 
 def is_within(cwd: str | None, folders: list[str]) -> bool:
     """Whether a folder is one of these, or inside one."""
-    return cwd is not None and any(Path(cwd).is_relative_to(folder) for folder in folders)
+    if cwd is None:
+        return False
+    places = (Path(cwd), Path(cwd).resolve())  # a link leads into the folder, too
+    return any(place.is_relative_to(folder) for place in places for folder in folders)
 
 
 def _shown(folder: Path) -> str:

@@ -6,6 +6,7 @@ sessions only: nothing is learned from them.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from ..moving.kinds import ReadOptions
@@ -66,18 +67,19 @@ class Recorder:
             yield Skipped(self._where, "transcripts without a message", is_lost=False)
 
     def _take(self, step: Step) -> None:
-        batch, self._time = self._batch, step.time or self._time
+        batch, time = self._batch, _time_of(step.time)
+        self._time = time or self._time
         if step.said and step.said.role == "user":
             self._count_turn()
             self._turn += 1
         for item in step.items:
             masked = self._masked(item)
             batch.items.append(masked)
-            batch.times.append(step.time)
+            batch.times.append(time)
             batch.size += sum(len(each) for each in masked.values() if isinstance(each, str)) + 200
         if step.said and not self._is_side and not self._about.parent:
             said = step.said
-            message = {"message_id": said.message_id[:255], "role": said.role, "created_at": step.time}
+            message = {"message_id": said.message_id[:255], "role": said.role, "created_at": time}
             batch.messages.append({**message, "content": mask_text(said.text)})
             batch.size += len(said.text) + 200
         for name, count in (step.usage or {}).items():
@@ -153,3 +155,12 @@ class Recorder:
             "models": ", ".join(about.models),
         }
         return {name: value[:500] for name, value in origin.items() if value}
+
+
+def _time_of(given: Any) -> str | None:
+    """A time with a zone as it stands; `None` for another, which is then that of the session."""
+    try:
+        found = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return None
+    return None if found.tzinfo is None else str(given)

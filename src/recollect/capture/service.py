@@ -63,7 +63,11 @@ class HookService:
         self._late.add(asking)
         asking.add_done_callback(self._late.discard)
         done, _ = await asyncio.wait([asking], timeout=self._answer_seconds)
-        return event.reply(asking.result()) if done else b""
+        if not done:
+            return b""
+        if _gives_work(event):
+            self._state.note_given(event.session_id)
+        return event.reply(asking.result())
 
     async def _pages(self, event: Event) -> str:
         """The pages of the user and of the project, and the state of the work after a compaction."""
@@ -86,9 +90,8 @@ class HookService:
         return self._settings.agent, agent_of(event.cwd)
 
     def _work(self, event: Event) -> list[str]:
-        """The state of the work that was noted before a compaction, once."""
-        is_due = event.is_after_compaction or event.meaning == "prompt"
-        state = self._state.take_work(event.session_id) if is_due else None
+        """The state of the work that was noted before a compaction: at the first answer after it."""
+        state = self._state.find_work(event.session_id) if _gives_work(event) else None
         return [render_work(state)] if state else []
 
     # --- recording ---
@@ -104,9 +107,7 @@ class HookService:
     async def deliver_spool(self) -> None:
         """Record the events in the spool, the oldest first. One that fails again and again is put aside."""
         spool = self._folder / "spool"
-        for path in sorted(spool.glob("[!.]*"), key=lambda each: (each.stat().st_mtime_ns, each.name)):
-            if path.is_dir():
-                continue
+        for path in sorted((each for each in spool.glob("[!.]*") if each.is_file()), key=_order):
             try:
                 event = parse_event(path.read_bytes())
                 if self.records(event):
@@ -132,9 +133,14 @@ class HookService:
         if not path.is_file():
             return
         self._read[path] = program
-        transcript = await self._importer().import_file(program, path)
+        subagents = path.with_suffix("") / "subagents"
+        if subagents.is_dir():
+            await self._importer().import_all(program, subagents)
         if event.meaning == "compact":
+            transcript = await self._importer().import_file(program, path)
             self._state.store_work(event.session_id, transcript.work.to_dict())
+        else:
+            await self._importer().import_all(program, path)
 
     async def finish(self) -> None:
         """Read once more what was added to transcripts after their last event."""
@@ -168,3 +174,16 @@ class HookService:
         finally:
             os.close(file)
         return path
+
+
+def _gives_work(event: Event) -> bool:
+    """Whether the agent gets back the state of its work here, if one was noted before a compaction."""
+    is_told = event.meaning == "prompt" and event.hooks.is_told_at_prompt
+    return is_told or event.is_after_compaction
+
+
+def _order(path: Path) -> tuple[int, str]:
+    try:
+        return path.stat().st_mtime_ns, path.name
+    except OSError:  # it was delivered meanwhile
+        return 0, path.name

@@ -20,7 +20,8 @@ CREATE TABLE IF NOT EXISTS files
 CREATE TABLE IF NOT EXISTS commands
   (project TEXT, command TEXT, session TEXT, PRIMARY KEY (project, command, session));
 CREATE TABLE IF NOT EXISTS told (project TEXT, command TEXT, PRIMARY KEY (project, command));
-CREATE TABLE IF NOT EXISTS work (session TEXT PRIMARY KEY, state TEXT, made TEXT DEFAULT CURRENT_TIMESTAMP);
+CREATE TABLE IF NOT EXISTS work
+  (session TEXT PRIMARY KEY, state TEXT, is_given INTEGER DEFAULT 0, made TEXT DEFAULT CURRENT_TIMESTAMP);
 """
 _LEAST_SESSIONS = 2
 _DAYS_OF_WORK = 30
@@ -85,12 +86,16 @@ class CaptureState:
             "REPLACE INTO work (session, state) VALUES (?, ?)", (session, json.dumps(state))
         )
 
-    def take_work(self, session: str) -> dict[str, Any] | None:
-        """The state of the work of a session, which is given out once."""
-        taken = "DELETE FROM work WHERE session = ? RETURNING state"
-        row = self._connection.execute(taken, (session,)).fetchone()
+    def find_work(self, session: str) -> dict[str, Any] | None:
+        """The state of the work of a session, if it was not given back yet."""
+        query = "SELECT state FROM work WHERE session = ? AND NOT is_given"
+        row = self._connection.execute(query, (session,)).fetchone()
         found: dict[str, Any] | None = json.loads(row[0]) if row else None
         return found
+
+    def note_given(self, session: str) -> None:
+        """Note that the state of the work of a session was given back."""
+        self._connection.execute("UPDATE work SET is_given = 1 WHERE session = ?", (session,))
 
 
 def _hash(command: str) -> str:

@@ -1,4 +1,4 @@
-"""`recollect capture install` and the other actions: hooks that let coding agents remember by themselves."""
+"""Hooks that let coding agents remember by themselves."""
 
 import argparse
 import getpass

@@ -57,6 +57,7 @@ _OWNER = (
     f"SELECT about.data FROM {_SESSIONS.name} AS session LEFT JOIN {_METADATA.name} AS about"
     " ON about.session_id = session.session_id WHERE session.session_id = ?1"
 )
+_TOUCH = f"UPDATE {_SESSIONS.name} SET updated_at = ?2 WHERE session_id = ?1 AND updated_at < ?2"
 _FORGET_USAGE = (
     f"DELETE FROM {_USAGE.name} WHERE session_id = ?1 AND branch_id = ?2 AND user_turn_number = ?3"
 )
@@ -378,6 +379,8 @@ def _write_chunk(
         yield from _insert_heading(chunk, is_server)
     if len(known) < len(given):
         yield from _insert_items(database, chunk, len(known))
+        if times := [time for time in chunk.times[len(known) :] if time]:
+            yield Statement(_TOUCH, (chunk.session_id, _stamp(max(times), is_server)))
         report.added["items"] += len(given) - len(known)
     yield from _replace_usage(chunk, is_server)
 

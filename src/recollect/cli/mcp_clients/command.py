@@ -30,7 +30,7 @@ def add_install_parser(actions: Commands) -> None:
     """Add the command to the parser."""
     install = actions.add_parser(
         "install",
-        help="add memory to coding agents: Claude Code, Codex, Cursor, VS Code",
+        help="add memory to coding agents: Claude Code, Codex, Cursor, VS Code and others",
         description="Add an entry for `recollect mcp` to the configuration files of coding agents.",
         epilog=_EXAMPLES,
         formatter_class=Help,
@@ -79,6 +79,9 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse what would be written, but could not be started."""
     if options.scope == "project" and not options.folder.is_dir():
         raise_usage_error(f"--folder {options.folder} is no folder")
+    alone = [name for name in options.clients if CLIENTS[name].project_file is None]
+    if options.scope == "project" and alone:
+        raise_usage_error(f"{alone[0]} has no file for a project: leave out --scope")
     for name in ("user", "agent", "url"):
         if getattr(options, name) == "":
             raise_usage_error(f"--{name} is empty: leave it out, or give a value")
