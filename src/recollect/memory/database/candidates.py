@@ -30,6 +30,7 @@ from .schema import (
 from .vector_queries import SOURCES, Kind, Vector
 
 _MOST_NEAREST = 200
+_WIDTH = 400  # of the index scan (`hnsw.ef_search`): texts of one form are near each other, and easily missed
 _MOST_BY_WORDS = 200
 _MOST_COMPARED = 1000  # texts with terms of the question that are compared by their vectors, too
 _SHARE_OF_WORDS = 0.5  # of the words, if that of the similarity is 1: about as in the ranking
@@ -138,7 +139,7 @@ def _tune(index: str) -> str:
     return (
         f"SELECT EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = to_regclass('{index}') AND indisvalid),"
         " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-        f" set_config('hnsw.ef_search', '{_MOST_NEAREST}', true),"
+        f" set_config('hnsw.ef_search', '{_WIDTH}', true),"
         f" set_config('hnsw.max_scan_tuples', '{_MOST_SCANNED}', true)"
     )
 
