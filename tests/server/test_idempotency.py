@@ -353,3 +353,24 @@ def test_the_short_part_of_an_id_is_not_its_time() -> None:
 )
 def test_what_a_request_may_do_is_decided_by_what_is_kept(kept: ClaimRow, decision: str) -> None:
     assert decide(kept, "mine") == decision
+
+
+@in_event_loop
+async def test_a_claim_that_could_not_be_released_is_released_by_the_next_request(tmp_path: Path) -> None:
+    path, body = tmp_path / "service.db", b"{}"
+
+    def rename(old: str, new: str) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+
+    async def lose_the_database(_: Ids) -> dict[str, Any]:
+        rename("idempotency_keys", "away")
+        raise ConnectionLostError("the connection was lost")
+
+    async with Idempotency(path, lease=3600) as store:
+        with pytest.raises(ConnectionLostError):
+            await store.once("acme", PLACE, "key", body, lose_the_database)
+        rename("away", "idempotency_keys")
+        again = Maker()
+        made, is_replay = await store.once("acme", PLACE, "key", body, again)
+        assert (made, is_replay) == ({"conversation_id": again.made[0]}, False)

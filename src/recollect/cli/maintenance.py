@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..errors import ConflictError, RecollectError, StorageError
 from ..private_files import replace_privately
+from ..sql.urls import name_hosts, split_host
 from .arguments import Commands, add_command, add_database_options, add_json_option, add_yes_option, path
 from .database import (
     configured_url,
@@ -126,18 +127,21 @@ def _dump(url: str, target: Path) -> None:
 
 def dump_command(url: str, target: Path) -> tuple[list[str], dict[str, str]]:
     """Return the pg_dump command and its environment variables, which carry the password."""
-    parts: Any = urlsplit(url)
+    parts: Any = urlsplit(name_hosts(url))
     query = dict(parse_qsl(parts.query))
+    hosts = [split_host(value) for name, value in parse_qsl(parts.query) if name == "host"]
+    several = len(hosts) > 1
     given = {
-        "--host": query.get("host") or parts.hostname,
-        "--port": query.get("port") or parts.port,
+        "--host": ",".join(host for host, _ in hosts) if several else query.get("host") or parts.hostname,
+        "--port": ",".join(str(port) for _, port in hosts) if several else query.get("port") or parts.port,
         "--username": parts.username and unquote(parts.username),
         "--dbname": unquote(parts.path.lstrip("/")),
     }
     command = ["pg_dump", "--format=custom", "--no-password", f"--file={target}"]
     command += [f"{name}={value}" for name, value in given.items() if value]
     secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
-    return command, secret | ({"PGSSLMODE": query["sslmode"]} if "sslmode" in query else {})
+    named = {"PGSSLMODE": "sslmode", "PGTARGETSESSIONATTRS": "target_session_attrs"}
+    return command, secret | {name: query[option] for name, option in named.items() if option in query}
 
 
 def add_migrate_parser(commands: Commands) -> None:

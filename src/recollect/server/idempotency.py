@@ -14,6 +14,7 @@ import hmac
 import json
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ LIFETIME = 24 * 60 * 60.0
 _LEASE = 30.0  # seconds after which the claim of a dead process may be taken over
 _KEY = re.compile("[!-~]{1,255}")
 _PURGE_BATCH = 500
+_MOST_LEFT = 10_000
 _SERVER_ERROR = 500  # from this status on, the request may have created something
 
 
@@ -112,6 +114,8 @@ class Idempotency(SQLStore):
         self._lease = lease
         self._lifetime = lifetime
         self._queries = claims.ClaimQueries(self._database.dialect)
+        self._left: OrderedDict[str, str] = OrderedDict()
+        """The owners of claims that could not be released, by their keys: the database was away."""
 
     async def once(
         self,
@@ -140,7 +144,12 @@ class Idempotency(SQLStore):
             return Claim(tenant, Ids(new_seed()))
         request_key, body_hash = _hashes(check_id("tenant", tenant), place, check_key(key), body)
         request = claims.ClaimRequest(tenant, request_key, body_hash, new_seed(), new_hex())
-        claimed = await self._claim(request)
+        await self._release_left(request_key)
+        try:
+            claimed = await self._claim(request)
+        except (RecollectError, OSError):  # it may be stored all the same
+            self._note_left(request_key, request.owner)
+            raise
         if claimed.decision == "reused":
             raise Problem(
                 "idempotency_key_reused", "This Idempotency-Key was used with another body. Use a new key."
@@ -185,10 +194,23 @@ class Idempotency(SQLStore):
     async def give_up(self, claim: Claim, *, nothing_made: bool) -> None:
         """Release the key: for any request if nothing was created, else for a repetition of the same one.
 
-        A database error here is only logged: the lease expires by itself.
+        A database error here is only logged: the next request with the key releases it, or else its lease
+        expires.
         """
         query = self._queries.drop if nothing_made else self._queries.release
         await self._change("release", query, (claim.request_key, claim.owner))
+
+    async def _release_left(self, request_key: str) -> None:
+        """Release a claim of an earlier request to this process, if the database was away then."""
+        owner = self._left.get(request_key)
+        if owner is not None:
+            await self._write(partial(claims.change, self._queries.release, (request_key, owner)))
+            self._left.pop(request_key, None)
+
+    def _note_left(self, request_key: str, owner: str) -> None:
+        self._left[request_key] = owner
+        while len(self._left) > _MOST_LEFT:
+            self._left.popitem(last=False)
 
     async def purge_expired(self) -> int:
         """Delete expired keys; returns how many."""
@@ -225,6 +247,8 @@ class Idempotency(SQLStore):
         except (RecollectError, OSError) as error:
             fields = {"action": action, "error": type(error).__name__}
             logger.warning("idempotency claim could not be changed", extra=fields)
+            if action != "renew":
+                self._note_left(parameters[0], parameters[1])
             return True
         if not is_ours:
             logger.warning("idempotency claim lost to another request", extra={"action": action})

@@ -1,6 +1,7 @@
 """Two instances on one PostgreSQL: they share the work, and one goes on where the other dies."""
 
 import itertools
+import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -182,6 +183,39 @@ class Hammer:
             listed = client.get("/v1/conversations", params={"agent_id": TALKER, "user_id": user}).json()
             assert [each["conversation_id"] for each in listed["items"]] == [conversation]
             assert texts_in(client, conversation) == [("user", f"{user} was here.")]
+
+
+def test_a_frozen_instance_delays_nobody_for_longer_than_a_lease(
+    pair: Pair, server: ProviderServer, user: str
+) -> None:
+    let_go = threading.Event()
+    server.messages.reply_always(learn)
+    server.chat.reply_always("Here I am.")
+    server.fail_next(LEARNING, Hold(let_go), times=1000)
+    with pair.one.client() as one, pair.other.client() as other, ThreadPoolExecutor(1) as pool:
+        chat = say(one, user, "Begin.").json()["conversation_id"]
+        users = [f"{user}-{number}" for number in range(USERS)]
+        made = [record(one, each, f"{each} lives in Turin.")["conversation_id"] for each in users]
+        wait_until(lambda: len(server.requests(LEARNING)) == 4)
+        server.fail_next(COMPLETIONS, Hold(let_go))
+        turn = pool.submit(say, one, user, "Are you there?", conversation_id=chat)
+        wait_until(lambda: len(server.requests(COMPLETIONS)) == 2)
+        pair.one.server.signal(signal.SIGSTOP)
+        try:
+            let_go.set()
+            for statement in LEASES:
+                sql(pair.database, statement)
+            for conversation in made:
+                wait_until(lambda: is_learned(other, conversation))  # noqa: B023 - used at once
+            answer = say(other, user, "And you?", conversation_id=chat)
+            assert (answer.status_code, answer.json()["text"]) == (200, "Here I am.")
+        finally:
+            pair.one.server.signal(signal.SIGCONT)
+        assert turn.result().status_code in (200, 409, 502, 503)
+        for client, each in itertools.product((one, other), users):
+            assert facts_of(client, each) == [f"{each} lives in Turin."]
+        said = [text for _, text in texts_in(one, chat)]
+    assert said == ["Begin.", "Here I am.", "Are you there?", "And you?", "Here I am."]
 
 
 def test_what_one_leaves_when_it_dies_the_other_finishes(

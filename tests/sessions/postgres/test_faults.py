@@ -19,6 +19,9 @@ from recollect import (
     UnreachableError,
 )
 from recollect.sessions.sqlalchemy import SQLAlchemySession
+from recollect.sql.database import open_database
+from recollect.sql.scripts import Script, Statement
+from recollect.sql.sqlalchemy import engine
 from recollect.testing.contract import in_event_loop, message, texts
 from recollect.testing.servers.postgres import PostgresServer
 
@@ -398,3 +401,25 @@ async def test_what_waits_longer_than_the_server_allows_is_busy(
                     await write()
         assert isinstance(DatabaseBusyError("x"), TransientError)
         assert texts(await session.get_items()) == ["before"]
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_process_that_is_frozen_in_a_transaction_does_not_keep_its_locks(
+    postgres_url: str, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_LONGEST_PAUSE", "200ms")
+    sql(postgres_url, f"CREATE TABLE frozen_{driver} AS SELECT 1 AS id")
+    locked = f"SELECT id FROM frozen_{driver} FOR UPDATE"
+
+    def script() -> Script[None]:
+        yield Statement(locked)
+        # Nothing else runs in this process until another has got the row.
+        assert sql(postgres_url, locked) == [(1,)]
+        yield Statement("SELECT 1")
+
+    database = open_database(by(driver, postgres_url))
+    with pytest.raises(ConnectionLostError):
+        await database.engine.write(script)
+    assert await database.engine.fetch("SELECT 1", (), list) == [(1,)], "the next call works"
+    await database.aclose()

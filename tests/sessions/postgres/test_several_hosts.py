@@ -7,8 +7,8 @@ import pytest
 
 from recollect import SQLAlchemySession
 from recollect.errors import StorageError, UnreachableError
-from recollect.sql.sqlalchemy.hosts import name_hosts
 from recollect.sql.sqlalchemy.registry import parse_url
+from recollect.sql.urls import name_hosts
 from recollect.testing.contract import in_event_loop
 from recollect.testing.servers.postgres import PostgresServer
 

@@ -30,7 +30,11 @@ from .schema import (
 from .vector_queries import SOURCES, Kind, Vector
 
 _MOST_NEAREST = 200
-_MOST_BY_WORDS = 150
+_WIDTH = 400  # of the index scan (`hnsw.ef_search`): texts of one form are near each other, and easily missed
+_MOST_BY_WORDS = 200
+_MOST_COMPARED = 1000  # texts with terms of the question that are compared by their vectors, too
+_SHARE_OF_WORDS = 0.5  # of the words, if that of the similarity is 1: about as in the ranking
+_USUAL_DISTANCE = 0.7
 _MOST_OF_TERM = 3000  # texts with a term that are looked at
 _MOST_TERMS = 24
 _MOST_SCANNED = 40_000  # vectors that the index scan may read until enough pass the filters
@@ -122,7 +126,7 @@ def find(
         rows = yield _nearest(kind, scope, request, vector, model)
         memories |= {tuple(row[:-1]): row[-1] for row in rows}
     if terms:
-        rows = yield _with_terms(kind, scope, request, list(terms)[:_MOST_TERMS], documents)
+        rows = yield _with_terms(kind, scope, request, list(terms)[:_MOST_TERMS], documents, vector, model)
         for *key, memory_id, term, count in rows:
             if term is None:
                 memories[tuple(key)] = memory_id
@@ -135,7 +139,7 @@ def _tune(index: str) -> str:
     return (
         f"SELECT EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = to_regclass('{index}') AND indisvalid),"
         " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-        f" set_config('hnsw.ef_search', '{_MOST_NEAREST}', true),"
+        f" set_config('hnsw.ef_search', '{_WIDTH}', true),"
         f" set_config('hnsw.max_scan_tuples', '{_MOST_SCANNED}', true)"
     )
 
@@ -158,9 +162,18 @@ def _nearest(kind: Kind, scope: Scope, request: RequestedFilters, vector: Vector
 
 
 def _with_terms(
-    kind: Kind, scope: Scope, request: RequestedFilters, terms: list[str], documents: int
+    kind: Kind,
+    scope: Scope,
+    request: RequestedFilters,
+    terms: list[str],
+    documents: int,
+    vector: Vector | None,
+    model: str | None,
 ) -> Statement:
-    """The texts with the most and the rarest of some terms; then each term with the number of its texts."""
+    """The texts with the most and the rarest of some terms; then each term with the number of its texts.
+
+    Of texts with equal terms, those that are nearer to the question come first.
+    """
     source, given = SOURCES[kind], _Parameters()
     hashes = hashes_of(terms).view(np.int32).tolist()
     asked = given.add(json.dumps(list(zip(terms, hashes, strict=True))))
@@ -173,7 +186,10 @@ def _with_terms(
     chosen = ", ".join(f"found.{each}" for each in (*source.key, "memory_id"))
     # Without filters, nearly all rows stay: only the best are looked up.
     is_open = scope.is_tenant and request == RequestedFilters()
-    best = f" ORDER BY weight DESC LIMIT {2 * _MOST_BY_WORDS}" if is_open else ""
+    best = f" ORDER BY weight DESC LIMIT {_MOST_COMPARED}" if is_open else ""
+    order = "weight / max(weight) OVER ()"
+    if vector is not None:
+        order = f"{_SHARE_OF_WORDS} * {order} - {_distance(vector, model, given)}"
     return Statement(
         f"WITH asked AS (SELECT value ->> 0 AS term, CAST(value ->> 1 AS INTEGER) AS hash"
         f" FROM json_array_elements(CAST({asked} AS JSON))),"
@@ -184,10 +200,17 @@ def _with_terms(
         f" FROM postings JOIN counted USING (term) GROUP BY {key}{best})"
         f" (SELECT {chosen}, NULL AS term, NULL AS texts"
         f" FROM rare JOIN {source.table.name} AS found ON {shared} WHERE {conditions}"
-        f" ORDER BY weight DESC LIMIT {_MOST_BY_WORDS})"
+        f" ORDER BY {order} DESC LIMIT {_MOST_BY_WORDS})"
         f" UNION ALL SELECT {nothing}, term, texts FROM counted",
         given.values,
     )
+
+
+def _distance(vector: Vector, model: str | None, given: _Parameters) -> str:
+    """The distance of a row from a vector; a middle one if its vector cannot be compared."""
+    asked = f"CAST(CAST({given.add(vector.tolist())} AS REAL[]) AS vector)"
+    fits = f"found.vector_model = {given.add(model)} AND found.vector_dimension = {len(vector)}"
+    return f"CASE WHEN {fits} THEN found.content_vector <=> {asked} ELSE {_USUAL_DISTANCE} END"
 
 
 _ENTRIES_WITH_TERM = (

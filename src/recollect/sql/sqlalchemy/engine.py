@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _LONG_READ = 2000  # rows; decoding more would block the event loop for some milliseconds
 _LONG_TEXT = 400_000  # characters or bytes; the same
+_LONGEST_PAUSE = "30s"  # between two statements of a transaction; the server then ends it
 _TRIES = 5  # of a transaction that the server rolled back because of a conflict with another
 
 _VERSION_CHECKS = {"sqlite": check_file_version, "postgresql": check_server_version}
@@ -105,11 +106,9 @@ async def _run_alone(connections: Connections, sql: str, parameters: Sequence[An
 
 
 async def _run_script(connections: Connections, script: Script[T], statement: Statement) -> T:
-    # A plain BEGIN on SQLite starts a read transaction, which may fail to become a writing one.
-    begin = "BEGIN IMMEDIATE" if connections.dialect == "sqlite" else "BEGIN"
     async with connections.acquire() as run:
         await _check_version(connections, run)
-        await run(begin)
+        await run(_begin_on(connections.dialect))
         try:
             result = await _send_rows(run, script, statement)
         except Exception as error:
@@ -118,6 +117,15 @@ async def _run_script(connections: Connections, script: Script[T], statement: St
             raise
         await run("COMMIT")
         return result
+
+
+def _begin_on(dialect: str) -> str:
+    """The statement that begins a transaction."""
+    if dialect == "sqlite":  # a plain BEGIN starts a read transaction, which may fail to become a writing one
+        return "BEGIN IMMEDIATE"
+    if dialect == "postgresql":  # a process that is frozen in a transaction must not keep its locks
+        return f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{_LONGEST_PAUSE}'"
+    return "BEGIN"
 
 
 async def _check_version(connections: Connections, run: RunStatement) -> None:

@@ -64,6 +64,10 @@ _BY_STATE: dict[str, Meaning] = {
     "3D": _NO_DATABASE,
     "42501": (AccessDeniedError, "the user lacks the permission for this"),
     "25006": _READ_ONLY,
+    "25P03": (
+        ConnectionLostError,
+        "the process paused for too long in a transaction, and the server ended it",
+    ),
     "53100": _DISK_FULL,
     "53300": _NO_CONNECTION_LEFT,
     "40": _CONFLICT,

@@ -6,7 +6,6 @@ primary that comes back would accept writes again. It is recognised by its timel
 that was seen before, and refused.
 """
 
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,27 +16,11 @@ from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...errors import UnreachableError
+from ..urls import WANTED_HOST, split_host
 
-_SEVERAL = re.compile(r"([\w+]+://(?:[^@/?#]*@)?)([^@/?#]*,[^@/?#]*)(/[^?#]*)?(?:\?(.*))?", re.DOTALL)
 _WRITTEN = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 _TIMELINE = f"SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE {_WRITTEN} END"
-_ATTRIBUTES = "target_session_attrs"
 _WRITABLE = ("read-write", "primary")
-
-
-def name_hosts(url: str) -> str:
-    """The URL of several hosts with each as an argument; other URLs as they are.
-
-    Unless the URL says otherwise, connections are made to the host that accepts writes.
-    """
-    found = _SEVERAL.fullmatch(url)
-    if found is None:
-        return url
-    start, hosts, path, query = found.groups()
-    named = [f"host={host}" for host in hosts.split(",")]
-    if _ATTRIBUTES not in (query or ""):
-        named.append(f"{_ATTRIBUTES}=read-write")
-    return f"{start}{path or '/'}?{'&'.join([*named, *([query] if query else [])])}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +37,8 @@ class Hosts:
 
     def __init__(self, url: URL) -> None:
         given = url.query.get("host", ())
-        self._hosts = [] if isinstance(given, str) else [_split(each) for each in given]
-        self._wants_primary = url.query.get(_ATTRIBUTES) in _WRITABLE
+        self._hosts = [] if isinstance(given, str) else [split_host(each) for each in given]
+        self._wants_primary = url.query.get(WANTED_HOST) in _WRITABLE
         self._lock = threading.Lock()
         self._primary = 0
         self._timeline = ""
@@ -111,8 +94,3 @@ class Hosts:
         if failed is not None:
             raise failed
         raise UnreachableError("no host accepts writes: all of them are standbys")
-
-
-def _split(host: str) -> tuple[str, int]:
-    name, _, port = host.rpartition(":") if re.search(r":\d+$", host) else (host, "", "")
-    return name.strip("[]"), int(port or 5432)

@@ -23,10 +23,10 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 from ...errors import MissingExtraError
 from ...event_loops import Lifetime, PerLoop
 from ...private_files import create_private
-from ..urls import check_supported
+from ..urls import check_supported, name_hosts
 from .connections import Connections, EngineState
 from .engine import SQLAlchemyEngine
-from .hosts import Hosts, name_hosts
+from .hosts import Hosts
 
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10

@@ -84,8 +84,10 @@ class PostgresServer:
         return _Standby(self)
 
     def promote(self) -> None:
-        """Make a standby the primary; returns when it accepts writes."""
+        """Make a standby the primary, which waits for no other; returns when it accepts writes."""
         self._run("pg_ctl", "promote", "-D", str(self._folder / "data"))
+        self._ask("ALTER SYSTEM RESET synchronous_standby_names")
+        self._ask("SELECT pg_reload_conf()")
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
