@@ -1,6 +1,6 @@
 """`python -m benchmarks.cache`: the input tokens of a month of 40 conversations of 20 turns, by three ways.
 
-Each turn comes a minute after the one before. A tenth of the turns teach something. Every prompt has 900 tokens
+Each turn comes a minute after the one before. A tenth of the turns teach something. Prompts have 900 tokens
 of instructions and tools, and each answer 130. What is recalled is what `recall` finds.
 """
 

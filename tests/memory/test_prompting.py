@@ -86,6 +86,11 @@ async def test_a_process_goes_on_with_the_page_that_another_one_has_fixed() -> N
         other = PromptMemory()
         assert (await other.compose(owner, "Hello.", OPTIONS, mark=mark)).page == first.page
         assert "cat" in (await PromptMemory().compose(owner, "Hello.", OPTIONS, mark=idle)).page
+        assert other.has_page(owner, OPTIONS)
+        assert not other.has_page(owner, PromptOptions(idle_seconds=0))
+        later = PageMark(first.page_version, first.fixed_at, now() + timedelta(seconds=1))
+        at_once = PromptOptions(idle_seconds=0)
+        assert (await other.compose(owner, "Hello.", at_once, mark=later)).page == first.page
         assert "cat" in (await PromptMemory().compose(owner, "Hello.", OPTIONS)).page
 
 
