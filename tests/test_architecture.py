@@ -144,7 +144,8 @@ def test_the_public_surface_is_this_list() -> None:
         UnusableAnswerError
         ConversationSettings MemoryOutline TokenMeter UNCHANGED UserOutline
         CachedEmbedder CallableEmbedder Embedder LocalEmbedder MemoryHit MemorySearch OnnxEmbedder
-        OpenAIEmbedder PageChanges PageLine Recalled Receipt TurnHit TurnSearch UserPage Why
+        OpenAIEmbedder PageChanges PageLine PromptMemory PromptOptions PromptOwner PromptParts
+        Recalled Receipt TurnHit TurnSearch UserPage Why
         """.split()  # noqa: SIM905
     )
     for name in recollect.__all__:

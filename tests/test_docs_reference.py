@@ -22,6 +22,7 @@ CALL = re.compile(r"`(?:await )?([\w.]*\w)\(([^`]*)\)`")
 OTHERS = (
     "RunConfig",  # of the Agents SDK
     "recollect.integrations.crewai.MemoryStorage",  # tests/mcp1
+    "recollect.integrations.strands.MemoryHooks",
     "recollect.integrations.strands.Repository",
 )
 ELSEWHERE = (

@@ -386,14 +386,18 @@ def test_the_memories_that_the_model_gets_are_part_of_its_view(page: Page, place
         owner = {"agent_id": story.AGENT, "user_id": "ivy"}
         known = {**owner, "profile_content": ["The user likes night trains."]}
         client.post("/v1/memories", json=known).raise_for_status()
+        earlier = [{"role": "user", "content": "The night trains to Rome are always late."}]
+        client.post("/v1/conversations", json={**owner, "messages": earlier}).raise_for_status()
         said = [{"role": "user", "content": "Which night trains are there?"}]
         recorded = client.post("/v1/conversations", json={**owner, "messages": said}).json()
         conversation = recorded["conversation_id"]
         client.patch(f"/v1/conversations/{conversation}/memory", json={"memory_injection": True})
         place.open(page, f"/conversations/{conversation}")
         page.get_by_role("button", name="What the model sees").click()
-        block = page.get_by_role("region", name="Memories in the instructions, for the newest message")
+        block = page.get_by_role("region", name="The page about the user")
         expect(block).to_contain_text("The user likes night trains.")
+        tail = page.get_by_role("region", name="After the newest message")
+        expect(tail).to_contain_text("The night trains to Rome")
         client.patch(f"/v1/conversations/{conversation}/memory", json={"memory_injection": False})
         page.reload()
         page.get_by_role("button", name="What the model sees").click()

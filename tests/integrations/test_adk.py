@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from google.adk.agents import LlmAgent
+from google.adk.apps import App
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event, EventActions
@@ -21,9 +22,11 @@ from google.adk.tools import load_memory
 from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 
 from recollect import MemoryStore
-from recollect.integrations.adk import MemoryService, SessionService
+from recollect.integrations.adk import MemoryPlugin, MemoryService, SessionService
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+
+from .. import prompts
 
 APP = "agent"
 
@@ -375,3 +378,42 @@ async def test_a_repeated_call_completes_one_that_was_cancelled(tmp_path: Path) 
     state = await service.get_user_state(app_name=APP, user_id="ada")
     assert state == {"n": 14, **{str(n): 1 for n in range(15)}}
     await service.aclose()
+
+
+class RecordingModel(BaseLlm):
+    """A model that always says the same, and keeps the prompts."""
+
+    model: str = "recording"
+    seen: list[list[prompts.Block]]
+
+    async def generate_content_async(
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: ARG002
+    ) -> AsyncGenerator[LlmResponse, None]:
+        blocks = [prompts.Block("system", str(llm_request.config.system_instruction))]
+        for content in llm_request.contents:
+            blocks += [prompts.Block(content.role or "", part.text or "") for part in content.parts or ()]
+        self.seen.append(blocks)
+        yield LlmResponse(content=Content(role="model", parts=[Part(text="Noted.")]))
+
+
+@in_event_loop
+async def test_prompts_keep_their_prefix(tmp_path: Path) -> None:
+    url = str(tmp_path / "sessions.db")
+    key = {"app_name": APP, "user_id": "ada", "session_id": "one"}
+    async with MemoryStore(url, workers=0, embedder=None) as store:
+        sessions, model = SessionService(url, memory=store), RecordingModel(seen=[])
+        await sessions.create_session(**key)
+        app = App(
+            name=APP,
+            root_agent=LlmAgent(name="helper", model=model, instruction="Be brief."),
+            plugins=[MemoryPlugin(store)],
+        )
+        runner = Runner(app=app, session_service=sessions)
+        await prompts.converse(store, APP, "ada", lambda question: run(runner, question, "one"))
+        stored = await sessions.get_session(**key)
+        assert stored is not None
+        assert "remembered-data" not in str(stored.events)
+        await sessions.aclose()
+    prompts.check(model.seen)

@@ -7,13 +7,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from claude_agent_sdk import InMemorySessionStore
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, InMemorySessionStore
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from recollect import MemoryStore
-from recollect.integrations.claude_agent_sdk import TranscriptStore
+from recollect.integrations.claude_agent_sdk import TranscriptStore, with_memory
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+
+from .. import prompts
 
 
 class Transcript:
@@ -173,3 +175,41 @@ async def test_deleting_a_session_erases_what_was_recorded(tmp_path: Path) -> No
         await store.delete(key)  # type: ignore[arg-type]
         assert await memory.list_conversations("claude", "ada") == []
         assert await store.list_sessions("p") == []
+
+
+# --- prompts ---
+
+
+def given_to_hook(question: str) -> Any:
+    """What Claude Code tells a hook of a prompt."""
+    return {"hook_event_name": "UserPromptSubmit", "session_id": "one", "prompt": question}
+
+
+@pytest.mark.parametrize(
+    "given", [None, "Be brief.", {"type": "preset", "preset": "claude_code", "append": "Be brief."}]
+)
+@in_event_loop
+async def test_a_client_gets_a_page_once_and_what_is_remembered_with_each_prompt(given: Any) -> None:
+    """Claude Code builds the requests itself: the system prompt is given once, and hooks add to a prompt."""
+    added: list[str] = []
+    async with MemoryStore(":memory:", workers=0, embedder=None) as store:
+        await prompts.remember(store, "claude", "ada")
+        own = HookMatcher()
+        options = ClaudeAgentOptions(system_prompt=given, hooks={"UserPromptSubmit": [own]})
+        remembering = await with_memory(options, store, "ada")
+        first, matcher = (remembering.hooks or {})["UserPromptSubmit"]
+        assert first is own
+        for turn, question in enumerate(prompts.QUESTIONS):
+            if turn in prompts.LATER:
+                await store.add_entry("claude", "ada", *prompts.LATER[turn])  # type: ignore[arg-type]
+            output: Any = await matcher.hooks[0](given_to_hook(question), None, {"signal": None})
+            added.append(output.get("hookSpecificOutput", {}).get("additionalContext", ""))
+    told: Any = remembering.system_prompt
+    page = told["append"] if isinstance(told, dict) else told
+    assert page.startswith("" if given is None else "Be brief.\n\n<remembered-data>")
+    assert prompts.PAGE in page
+    assert options.system_prompt == given
+    assert {3, 16} <= {turn for turn, tail in enumerate(added) if prompts.TAIL in tail}
+    assert prompts.PAGE not in added[9], "the page says it"
+    for turn, (_, text) in prompts.LATER.items():
+        assert text in added[turn]

@@ -21,9 +21,11 @@ from llama_index.core.storage.chat_store import SimpleChatStore
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from recollect import MemoryStore
-from recollect.integrations.llama_index import ChatStore, RecallBlock
+from recollect.integrations.llama_index import ChatStore, RecallBlock, RememberingMemory
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+
+from .. import prompts
 
 
 class Chat:
@@ -142,3 +144,26 @@ async def test_a_block_learns_from_old_messages_and_recalls_them(tmp_path: Path)
         assert "Oslo" in str(await other.aget())
         await block.aclose()
     await engine.dispose()
+
+
+@in_event_loop
+async def test_prompts_keep_their_prefix(tmp_path: Path) -> None:
+    url, engine = str(tmp_path / "chats.db"), create_async_engine("sqlite+aiosqlite:///:memory:")
+    seen: list[list[prompts.Block]] = []
+    async with MemoryStore(url, workers=0, embedder=None) as store:
+        block = RecallBlock(store, url, user_id="ada", agent_id="desk")
+        memory = RememberingMemory.from_defaults(session_id="one", memory_blocks=[block], async_engine=engine)
+
+        async def ask(question: str) -> None:
+            """As an agent of LlamaIndex does."""
+            message = ChatMessage(role="user", content=question)
+            await memory.aput(message)
+            given = await memory.aget(input=message)
+            seen.append([prompts.Block(str(each.role.value), each.content or "") for each in given])
+            await memory.aput(ChatMessage(role="assistant", content="Noted."))
+
+        await prompts.converse(store, "desk", "ada", ask)
+        assert [each.role.value for each in await memory.aget_all()] == ["user", "assistant"] * 20
+        await block.aclose()
+    await engine.dispose()
+    prompts.check(seen)

@@ -16,9 +16,11 @@ from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 from recollect import MemoryStore
-from recollect.integrations.strands import Repository
+from recollect.integrations.strands import MemoryHooks, Repository
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+
+from .. import prompts
 
 AGENT = "helper"
 
@@ -233,3 +235,44 @@ def test_a_swarm_keeps_its_state(tmp_path: Path) -> None:
     stored = repository.read_multi_agent("one", "swarm")
     assert stored == swarm.serialize_state()
     assert repository.read_multi_agent("one", "none") is None
+
+
+class RecordingModel(Model):
+    """A model that always says the same, and keeps the prompts."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[prompts.Block]] = []
+
+    def update_config(self, **_: Any) -> None:
+        pass
+
+    def get_config(self) -> Any:
+        return {}
+
+    async def structured_output(self, *_: Any, **__: Any) -> AsyncGenerator[Any, None]:
+        raise NotImplementedError
+        yield
+
+    async def stream(
+        self, messages: Any, _: Any = None, system_prompt: Any = None, **__: Any
+    ) -> AsyncGenerator[Any, None]:
+        blocks = [prompts.Block("system", str(system_prompt))]
+        for each in messages:
+            blocks += [prompts.Block(each["role"], block["text"]) for block in each["content"]]
+        self.seen.append(blocks)
+        yield {"messageStart": {"role": "assistant"}}
+        yield {"contentBlockDelta": {"delta": {"text": "Noted."}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "end_turn"}}
+
+
+@in_event_loop
+async def test_prompts_keep_their_prefix() -> None:
+    model = RecordingModel()
+    async with MemoryStore(":memory:", workers=0, embedder=None) as store:
+        hooks = MemoryHooks(store, "ada", agent_id="desk", session_id="one")
+        agent = Agent(model=model, system_prompt="Be brief.", hooks=[hooks], callback_handler=None)
+        await prompts.converse(store, "desk", "ada", agent.invoke_async)
+    assert "remembered-data" not in str(agent.messages), "nothing of it stays"
+    assert agent.system_prompt == "Be brief."
+    prompts.check(model.seen)

@@ -7,7 +7,7 @@ import pytest
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop
-from recollect.testing.providers import ProviderServer, RecordedRequest
+from recollect.testing.providers import ProviderServer, RecordedRequest, Reply, Usage
 
 from .. import prompts
 from .chats import COMPLETIONS, RESPONSES, Place, open_chat, options_for, short
@@ -96,6 +96,31 @@ async def test_prompts_keep_their_prefix(file_place: Place, server: ProviderServ
         assert short(await chat.items()) == "UA" * 20, "nothing of it is stored"
     paths = {"responses": RESPONSES, "chat_completions": COMPLETIONS}
     prompts.check([prompts.prompt_of(request.body) for request in server.requests(paths[api])])
+
+
+@in_event_loop
+async def test_a_turn_records_what_its_prompt_had_from_memory(
+    file_place: Place, server: ProviderServer
+) -> None:
+    server.responses.reply_always(Reply("Noted.", usage=Usage(100, 5, cached_tokens=80)))
+    async with open_chat(file_place, server) as chat:
+        await remember(chat)
+        await chat.begin(memory_injection=True)
+        await chat.say("Hello.")
+        added = await chat.store.add_entry("assistant", "ada", "profile", "The user has a cat.")
+        await chat.say("What is my boat in Lisbon called?")
+        await chat.say("Hello.", memory_injection=False)
+        first, second, third = await chat.turns()
+    assert third["memory"] is None
+    assert first["memory"]["page_version"] == second["memory"]["page_version"]
+    assert first["memory"]["page_fixed_at"] == second["memory"]["page_fixed_at"]
+    assert (first["memory"]["changed"], second["memory"]["changed"]) == ([], [added.content_id])
+    (line,) = second["memory"]["tail"]
+    assert (line["kind"], line["reason"]) == ("quote", "relevant")
+    assert 0 < line["score"] <= 1
+    assert second["memory"]["seconds"] > 0
+    assert "Argo" not in str(second), "contents are not in the record of a turn"
+    assert [turn["cached_tokens"] for turn in (first, second, third)] == [80, 80, 80]
 
 
 @in_event_loop

@@ -202,6 +202,11 @@ class PromptMemory:
             self.note_turn(owner, turn, parts)
         return parts
 
+    def has_page(self, owner: PromptOwner, options: PromptOptions) -> bool:
+        """Whether it is known here which page a conversation has, so that no `mark` needs to be read."""
+        pin = self._pins.get(_key_of(owner))
+        return pin is not None and not _is_over(pin, now(), options)
+
     def parts_of_turn(self, owner: PromptOwner, turn: str) -> PromptParts | None:
         """What a turn got, if it is the newest one of its conversation."""
         pin = self._pins.get(_key_of(owner))
@@ -319,8 +324,10 @@ def _key_of(owner: PromptOwner) -> tuple[str | None, ...]:
 
 def _newer(pin: _Pin | None, mark: PageMark | None) -> _Pin | None:
     """What is known of a page here, unless it was fixed anew elsewhere."""
-    if mark is None or (pin is not None and (pin.version == mark.version or pin.used >= mark.used_at)):
+    if mark is None or (pin is not None and pin.used >= mark.used_at):
         return pin
+    if pin is not None and pin.version == mark.version:
+        return pin._replace(used=mark.used_at)
     return _Pin(mark.fixed_at, mark.version, "", mark.used_at)
 
 

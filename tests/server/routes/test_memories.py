@@ -115,28 +115,29 @@ def test_a_question_cannot_be_read(client: httpx2.Client, path: str) -> None:
     assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
 
 
-def test_a_prompt_gets_a_page_that_stays_and_a_tail_for_its_question(service: Running) -> None:
-    with service.client() as client:
-        owner = {"agent_id": "assistant", "user_id": "prompted"}
+def test_a_prompt_gets_a_page_that_stays_and_a_tail_for_its_question(
+    client: httpx2.Client, user: str
+) -> None:
+    owner = {"agent_id": "assistant", "user_id": user}
 
-        def learn(text: str) -> None:
-            entry = {**owner, "content_type": "profile", "content_text": text}
-            assert client.post("/v1/entries", json=entry).status_code == 201
+    def learn(text: str) -> None:
+        entry = {**owner, "content_type": "profile", "content_text": text}
+        assert client.post("/v1/entries", json=entry).status_code == 201
 
-        def ask(query: str, **more: object) -> dict[str, object]:
-            answer = client.post("/v1/memories/prompt", json={**owner, "query": query, **more})
-            assert answer.status_code == 200, answer.text
-            found: dict[str, object] = answer.json()
-            return found
+    def ask(query: str, **more: object) -> dict[str, object]:
+        answer = client.post("/v1/memories/prompt", json={**owner, "query": query, **more})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, object] = answer.json()
+        return found
 
-        learn("The user lives in Lisbon.")
-        first = ask("Hello", conversation_id="one", is_start=True)
-        learn("The user has a dog called Rex.")
-        second = ask("What is my dog called?", said=["Hello"], conversation_id="one")
-        assert "Lisbon" in str(first["page"])
-        assert (second["page"], second["page_fixed_at"]) == (first["page"], first["page_fixed_at"])
-        assert "Rex" in str(second["tail"])
-        assert len(second["changed"]) == 1  # type: ignore[arg-type]
-        assert ask("What is my dog called?", said=["Hello"], conversation_id="one") == second
-        assert "Rex" in str(ask("Hello", conversation_id="two")["page"])
-        assert ask("Hello", page_budget=0, said=["Hey"])["page"] == ""
+    learn("The user lives in Lisbon.")
+    first = ask("Hello", conversation_id="one", is_start=True)
+    learn("The user has a dog called Rex.")
+    second = ask("What is my dog called?", said=["Hello"], conversation_id="one")
+    assert "Lisbon" in str(first["page"])
+    assert (second["page"], second["page_fixed_at"]) == (first["page"], first["page_fixed_at"])
+    assert "Rex" in str(second["tail"])
+    assert len(second["changed"]) == 1  # type: ignore[arg-type]
+    assert ask("What is my dog called?", said=["Hello"], conversation_id="one") == second
+    assert "Rex" in str(ask("Hello", conversation_id="two")["page"])
+    assert ask("Hello", page_budget=0, said=["Hey"])["page"] == ""

@@ -440,3 +440,19 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is(
         await session.add_items([*(message(n) for n in range(30)), bad])
     assert caught.value.index == 30
     assert server.requests() == []
+
+
+@in_event_loop
+async def test_what_was_remembered_for_a_question_is_no_part_of_the_history(
+    client: openai.AsyncOpenAI,
+) -> None:
+    session = OpenAIConversationsSession(openai_client=client)
+    remembered = "<remembered-data>\n> - The user lives in Lisbon.\n</remembered-data>"
+    tail: Item = {**message(remembered), "role": "developer"}
+    quoted = message("<remembered-data> is how it begins")
+    await session.add_items([message("one"), tail, message("two"), tail, quoted, tail])
+    assert said(await session.get_items()) == ["one", "two", "<remembered-data> is how it begins"]
+    assert said(await session.get_items(limit=2)) == ["two", "<remembered-data> is how it begins"]
+    popped = await session.pop_item()
+    assert popped["content"][0]["text"] == "<remembered-data> is how it begins"
+    assert said(await session.get_items()) == ["one", "two"]

@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from .history import ChatHistory as ChatHistory
     from .messages import items_to_messages as items_to_messages
     from .messages import messages_to_items as messages_to_items
+    from .middleware import MemoryMiddleware as MemoryMiddleware
     from .retriever import MemoryRetriever as MemoryRetriever
 
 _MODULES = {
+    "MemoryMiddleware": "middleware",
     "ChatHistory": "history",
     "MemoryRetriever": "retriever",
     "items_to_messages": "messages",

@@ -1,14 +1,17 @@
-"""Long-term memory as a memory block of LlamaIndex."""
+"""Long-term memory as a memory block of LlamaIndex, and a memory that asks it."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import ChatMessage, MessageRole
-from llama_index.core.memory import BaseMemoryBlock
+from llama_index.core.memory import BaseMemoryBlock, Memory
+from typing_extensions import override
 
+from ...memory.prompting import PromptOptions, PromptOwner, PromptParts, prompts_of
 from ...memory.store import MemoryStore
-from ..fallback import result_or_none
+from ..fallback import DEFAULT_PATIENCE
 from ..framework import FrameworkSessions
 from .messages import LLAMA_INDEX, record_of
 
@@ -16,15 +19,16 @@ _SESSION = "session_id"  # LlamaIndex adds it to the messages that it puts into 
 
 
 class RecallBlock(BaseMemoryBlock[str]):
-    """What a `MemoryStore` knows about a user, for the newest question of a chat.
+    """A page about a user, from a `MemoryStore`, which stays as it is while a chat goes on.
 
-    Messages that leave the short-term memory are stored, recorded and learned from. If memory fails, that is
-    logged, and the chat goes on without it.
+    Messages that leave the short-term memory are stored, recorded and learned from. In a `RememberingMemory`,
+    the chat also gets what is remembered about its newest question. If memory fails, that is logged, and the
+    chat goes on without it.
     """
 
     name: str = "recollect"
     description: str | None = "What is known about the user from earlier conversations."
-    token_budget: int = 1000
+    prompt: PromptOptions = Field(default_factory=PromptOptions)
     _sessions: FrameworkSessions = PrivateAttr()
 
     def __init__(
@@ -51,15 +55,20 @@ class RecallBlock(BaseMemoryBlock[str]):
             create_tables=create_tables,
         )
 
-    async def _aget(self, messages: list[ChatMessage] | None = None, **_block_kwargs: Any) -> str:
-        asked = [each for each in messages or () if each.role == MessageRole.USER and each.content]
+    async def remembered(
+        self, session_id: str, question: str = "", seen: Collection[str] = ()
+    ) -> PromptParts:
+        """The page of a chat, and the tail for a question."""
         memory, user_id = self._sessions.memory, self._sessions.user_id
-        if not asked or memory is None or user_id is None:
-            return ""
-        question = asked[-1].content or ""
-        call = memory.recall(question, self._sessions.agent_id, user_id, budget=self.token_budget)
-        recalled = await result_or_none("recalling", call)
-        return recalled.text if recalled else ""
+        if memory is None or user_id is None:
+            return PromptParts()
+        owner = PromptOwner(memory, self._sessions.agent_id, user_id, session_id)
+        return await prompts_of(memory).compose(
+            owner, question, self.prompt, patience=DEFAULT_PATIENCE, seen=seen
+        )
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:  # noqa: ARG002
+        return (await self.remembered(str(block_kwargs.get(_SESSION) or "default"))).page
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         for key in dict.fromkeys(_key_of(message) for message in messages):
@@ -73,3 +82,25 @@ class RecallBlock(BaseMemoryBlock[str]):
 
 def _key_of(message: ChatMessage) -> str:
     return str(message.additional_kwargs.get(_SESSION) or "default")
+
+
+class RememberingMemory(Memory):
+    """A `Memory` that adds what its `RecallBlock` remembers about the newest question, right after it.
+
+    That is in no history. Create it with `RememberingMemory.from_defaults(memory_blocks=[…], …)`.
+    """
+
+    @override
+    async def aget(self, input: str | ChatMessage | None = None, **block_kwargs: Any) -> list[ChatMessage]:
+        """The messages for a model."""
+        messages = await super().aget(input=input, **block_kwargs)
+        asked = [place for place, each in enumerate(messages) if each.role == MessageRole.USER]
+        if not asked:
+            return messages
+        seen = [each.content or "" for each in messages]
+        for block in self.memory_blocks:
+            if isinstance(block, RecallBlock):
+                found = await block.remembered(self.session_id, seen[asked[-1]], seen)
+                if found.tail:
+                    messages.insert(asked[-1] + 1, ChatMessage(role=MessageRole.USER, content=found.tail))
+        return messages

@@ -76,7 +76,9 @@ class ActiveTurn:
     def record_with_usage(self) -> TurnRecord:
         """The record, with the cost of all attempts, and with what the prompt had from memory."""
         memory = None if self.remembered is None else memory_of(self.remembered)
-        return replace(self.begun.record, usage=self.earlier_usage + self.usage, memory=memory)
+        cached = 0 if self.run is None else self.run.cached_tokens
+        usage = self.earlier_usage + self.usage
+        return replace(self.begun.record, usage=usage, cached_tokens=cached, memory=memory)
 
 
 def message_id(turn_id: str, role: str) -> str:

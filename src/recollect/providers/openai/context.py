@@ -100,11 +100,12 @@ async def prepare_run_context(
     user_message_id: str,
     token_budget: int = 1000,
     prompts: PromptMemory | None = None,
-    mark: PageMark | None = None,
+    read_mark: Callable[[str], Awaitable[PageMark | None]] | None = None,
 ) -> RunContext:
     """The context of a run: the tools' access to memory and, if injection is on, the page and the tail.
 
-    `said` are the settings of the conversation. `mark` says which page it has.
+    `said` are the settings of the conversation. `read_mark` says which page it has,
+    if that is not known here.
     """
     context = chat_context(turn, user_message_id)
     if not is_injected(turn, said, descriptor):
@@ -114,15 +115,20 @@ async def prepare_run_context(
     sees_all = build_memory_strategy_config(turn, said, descriptor) is None
     hidden = turn.conversation.conversation_id if sees_all else None
     conversation = turn.conversation
-    remembered = await (prompts or PromptMemory()).compose(
-        PromptOwner(
-            _TurnMemory(turn, context.recall),
-            conversation.agent_id,
-            conversation.user_id,
-            conversation.conversation_id,
-        ),
+    owner = PromptOwner(
+        _TurnMemory(turn, context.recall),
+        conversation.agent_id,
+        conversation.user_id,
+        conversation.conversation_id,
+    )
+    prompts, options = prompts or PromptMemory(), PromptOptions(tail_budget=token_budget)
+    mark = None
+    if read_mark is not None and not prompts.has_page(owner, options):
+        mark = await read_mark(conversation.conversation_id)
+    remembered = await prompts.compose(
+        owner,
         turn.message,
-        PromptOptions(tail_budget=token_budget),
+        options,
         mark=mark,
         summary=summary,
         is_seen=lambda line: line.kind == "quote" and line.conversation_id == hidden,

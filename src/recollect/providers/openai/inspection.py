@@ -143,7 +143,7 @@ class OpenAIChatInspector:
             summaries=self._parts.summaries,
             user_message_id=question.message_id,
             token_budget=self._parts.options.injection_tokens,
-            mark=await self._parts.turns.page_mark(conversation_id),
+            read_mark=self._parts.turns.page_mark,
         )
         return prepared.remembered
 

@@ -47,6 +47,12 @@ class AgentRun:
         return ModelUsage(*(min(count, MOST_TOKENS) for count in counts))
 
     @property
+    def cached_tokens(self) -> int:
+        """The input tokens so far that the provider had cached."""
+        details = getattr(self.result.context_wrapper.usage, "input_tokens_details", None)
+        return min(getattr(details, "cached_tokens", None) or 0, MOST_TOKENS)
+
+    @property
     def text(self) -> str:
         """The final output of the agent as text."""
         output = self.result.final_output

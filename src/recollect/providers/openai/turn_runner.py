@@ -143,7 +143,7 @@ class TurnRunner:
             user_message_id=active.begun.record.user_message_id,
             token_budget=self._parts.options.injection_tokens,
             prompts=self._parts.prompts,
-            mark=await self._parts.turns.page_mark(active.begun.record.conversation_id),
+            read_mark=self._parts.turns.page_mark,
         )
         active.remembered = context.remembered
         await self._pace()

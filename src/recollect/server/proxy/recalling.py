@@ -48,11 +48,18 @@ class DeadlineRecall:
         self._options = options
         self._prompts = PromptMemory()
         self._running: set[asyncio.Task[Any]] = set()
-        self._late: set[asyncio.Task[Any]] = set()
+        self._late_pages: set[asyncio.Task[Any]] = set()
+        self._late_recalls: set[asyncio.Task[Any]] = set()
         """Those of the running ones for which no call waits any more."""
 
     async def __call__(
-        self, store: MemoryStore, speaker: Speaker, said: Sequence[Said], thread: Thread, *, is_start: bool
+        self,
+        store: MemoryStore,
+        speaker: Speaker,
+        said: Sequence[Said],
+        thread: Thread,
+        *,
+        is_start: bool = False,
     ) -> Memories:
         """The page about the user, and the memories about their newest message."""
         owner = PromptOwner(store, speaker.agent_id, speaker.user_id, _conversation_of(speaker, said, thread))
@@ -79,12 +86,12 @@ class DeadlineRecall:
         *,
         is_start: bool,
     ) -> Memories:
-        if len(self._late) >= _MOST_LATE:
+        if max(len(self._late_pages), len(self._late_recalls)) >= _MOST_LATE:
             return Memories("slow", self._prompts.parts_of(owner, None, None, self._options))
         question = _shortened(asked[-1]) if asked else ""
         fixed, found = await asyncio.gather(
-            self._in_time(self._prompts.fix_page(owner, self._options, is_start=is_start)),
-            self._in_time(recall(owner, question, self._options)),
+            self._in_time(self._prompts.fix_page(owner, self._options, is_start=is_start), self._late_pages),
+            self._in_time(recall(owner, question, self._options), self._late_recalls),
         )
         parts = self._prompts.parts_of(
             owner,
@@ -100,7 +107,7 @@ class DeadlineRecall:
             self._prompts.note_turn(owner, turn, parts)
         return _added(parts)
 
-    async def _in_time(self, call: Coroutine[Any, Any, T]) -> T | _Missing:
+    async def _in_time(self, call: Coroutine[Any, Any, T], late: set[asyncio.Task[Any]]) -> T | _Missing:
         task = asyncio.create_task(call)
         self._running.add(task)
         task.add_done_callback(self._end)
@@ -108,14 +115,15 @@ class DeadlineRecall:
             await asyncio.wait([task], timeout=self._seconds)
         finally:  # also if the call was given up
             if not task.done():
-                self._late.add(task)
+                late.add(task)
         if not task.done():
             return "slow"
         return "failed" if task.cancelled() or task.exception() is not None else task.result()
 
     def _end(self, task: "asyncio.Task[Any]") -> None:
         self._running.discard(task)
-        self._late.discard(task)
+        self._late_pages.discard(task)
+        self._late_recalls.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is None:
             return

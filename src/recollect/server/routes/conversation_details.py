@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
-from ...items import with_tail
 from ...memory.conversation import ConversationSettings
 from ...memory.run import Run
 from ...memory.store import MemoryStore
@@ -202,8 +201,8 @@ async def view_conversation(
 ) -> Response:
     """The items that the model would see in the next turn, under the strategy of the conversation.
 
-    `memories` is the page about the user that follows the instructions of the agent. What is remembered about
-    the newest message comes after it, as an item of the role `system` that is not stored.
+    `memories` is the page about the user that follows the instructions of the agent. `tail` is what is
+    remembered about the newest message; it comes right after it, as an item of its own that is not stored.
     With a `mode` and its parameters, the view under that strategy instead. This is a dry run: nothing is
     stored, and no model is called.
     """
@@ -219,6 +218,7 @@ async def view_conversation(
         "conversation_id": conversation_id,
         "memory_strategy": settings.memory_strategy if tried is None else tried,
         "memories": remembered.page,
-        "items": with_tail(items, remembered.tail),
+        "items": items,
+        "tail": remembered.tail,
     }
     return await long_json_response(lambda: body, len(items))

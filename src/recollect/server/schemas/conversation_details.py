@@ -114,6 +114,7 @@ class ViewResponse(ResponseBody):
             "memory_strategy": _STRATEGY,
             "memories": "",
             "items": [{"role": "user", "content": "I live in Lisbon."}],
+            "tail": "",
         }
     )
 
@@ -123,3 +124,6 @@ class ViewResponse(ResponseBody):
         description="The page about the user that follows the instructions; empty without injection."
     )
     items: list[dict[str, Any]]
+    tail: str = Field(
+        description="What is remembered about the newest user message, after it; empty without injection."
+    )

@@ -217,7 +217,7 @@ class PromptResponse(ResponseBody):
         {
             "page": "",
             "tail": "",
-            "page_version": "0f343b0931126a20",
+            "page_version": "0000000000000000",
             "page_fixed_at": examples.ENTRY["learned_at"],
             "lines": [],
             "changed": [],

@@ -53,6 +53,8 @@ class TurnRecord:
     """The index of the answer in the conversation."""
     question_index: int = 0
     """The index of the user's message in the conversation."""
+    cached_tokens: int = 0
+    """The input tokens of the newest attempt that the provider had cached."""
     memory: dict[str, Any] | None = None
     """What the prompt had from memory, without texts: see `memory_of`. `None` if nothing was injected."""
 
@@ -77,6 +79,8 @@ class TurnRecord:
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
             "total_tokens": self.usage.total_tokens,
+            "cached_tokens": self.cached_tokens,
+            "memory": self.memory,
             "user_message_id": self.user_message_id,
             "assistant_message_id": self.assistant_message_id if self.status == "done" else None,
             "branch": branch,
@@ -120,6 +124,7 @@ def _details(record: TurnRecord) -> ColumnJSON:
         "memories_used": record.memories_used,
         "session_turn": record.session_turn,
         **{name: getattr(record, name) for name in _POSITIONS},
+        "cached_tokens": record.cached_tokens,
         "memory": record.memory,
     }
     return json_to_column(details)
@@ -175,5 +180,6 @@ def _record(values: dict[str, Any]) -> TurnRecord:
         memories_used=details["memories_used"],
         session_turn=tuple(details["session_turn"]),
         **{name: details[name] for name in _POSITIONS},
+        cached_tokens=details.get("cached_tokens", 0),
         memory=details.get("memory"),
     )

@@ -32,15 +32,23 @@ export function View({ id, sign, total }) {
     ${tried && settings.data && html`<p class="notice" role="status">${t("strategy.tried")} <button type="button" class="small" onClick=${() => tryOut(null)}>${t("strategy.own")}</button></p>`}
     <${Failure} error=${view.error} retry=${view.reload} />
     ${view.isLoading && html`<${Loading} />`}
-    ${view.data && html`<p class="hint" role="status">${seen(view.data, total)}</p><${Memories} block=${view.data.memories} /><${Items} items=${view.data.items} />`}
+    ${view.data && html`<p class="hint" role="status">${seen(view.data, total)}</p><${Memories} block=${view.data.memories} /><${Items} items=${view.data.items} /><${Tail} block=${view.data.tail} />`}
   `;
 }
 
-// The memories that the instructions of the agent get for the newest message.
+// The page about the user that follows the instructions of the agent.
 function Memories({ block }) {
   if (!block) return html`<p class="hint">${t("view.no_memories")}</p>`;
   return html`<section class="message from-system memories-seen" aria-label=${t("view.memories")}>
     <div class="message-head"><span class="role">${t("view.memories")}</span></div>
+    <${Text} value=${block} most=${2000} />
+  </section>`;
+}
+
+// What is remembered about the newest message.
+function Tail({ block }) {
+  return block && html`<section class="message from-system memories-seen" aria-label=${t("view.tail")}>
+    <div class="message-head"><span class="role">${t("view.tail")}</span></div>
     <${Text} value=${block} most=${2000} />
   </section>`;
 }

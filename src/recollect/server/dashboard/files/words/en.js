@@ -104,6 +104,7 @@ export default {
   "view.items": "The model sees {n} items.",
   "view.some": "The model sees {n} of {of} items.",
   "view.memories": "The page about the user, after the instructions",
+  "view.tail": "After the newest message: what is remembered about it",
   "view.no_memories": "No memories are in the instructions.",
   "view.none": "The model sees nothing yet",
   "strategy.title": "Strategy",

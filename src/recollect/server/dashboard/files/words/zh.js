@@ -104,6 +104,7 @@ export default {
   "view.items": "模型看到 {n} 项。",
   "view.some": "模型看到 {of} 项中的 {n} 项。",
   "view.memories": "指令之后的用户页面",
+  "view.tail": "最新消息之后：与其相关的记忆",
   "view.no_memories": "指令中没有记忆。",
   "view.none": "模型尚未看到任何内容",
   "strategy.title": "策略",
