@@ -43,6 +43,7 @@ _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
 _BACK = re.compile(r"\b(?:back|normal|instead)\b")
 _ARTICLE = re.compile(r"(?:an?|the|only|head|director|chief|VP|vice president|deputy|team lead|leader)\b", re.IGNORECASE)
+_FILLER = re.compile(r"(?: (?:tbh|lol|haha|btw|imo|ngl|honestly|though|actually|too|as well|rn|atm|x|xx))+$", re.IGNORECASE)
 _TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
 _OF_ANYBODY = frozenset({"allergy", "diet", "avoids"})  # known of people who are not introduced
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
@@ -362,7 +363,7 @@ class _Reader:
         patterns: Patterns,
     ) -> Statement | None:
         groups = match.groupdict()
-        value = rule.value_text or (groups.get("v") or "").strip(" ,.")
+        value = rule.value_text or _FILLER.sub("", (groups.get("v") or "").strip(" ,."))
         if len(value) > _LONGEST_VALUE or rule.unless.search(value):
             return None
         if (
