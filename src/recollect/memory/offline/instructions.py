@@ -12,7 +12,7 @@ _REASON = re.compile(
     r",? (?:because|otherwise|so that|cause)\b.*$"
     r"| and (?:don't|do not|never)\b.*$|, (?!(?:not|never|even|especially|only|or|instead|with|in|unless|except|including|rather|and not"
     r"|please)\b).*$"
-    r"| - .*$| — .*$| – .*$",
+    r"| (?:it's|its|it is|they're|that's|i'm|im) .*$| - .*$| — .*$| – .*$",
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(r"call me (?P<name>(?-i:[A-Z])[\w'-]{1,30})\s*(?:$|[.,!])", re.IGNORECASE)

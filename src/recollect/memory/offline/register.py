@@ -58,6 +58,7 @@ _COMMON = frozenset(
 _THIRD_PERSON = re.compile(r"\bthe user\b", re.IGNORECASE)
 _FORBIDS = re.compile(r"no |the assistant (?:not to|to (?:stop|avoid|never|skip))\b")
 _OF_WISHES = frozenset({"assistant", "suggestions", "answers", "never", "avoid", "always", "please", "using"})
+_ALLOWED = re.compile(r"(?:the )?(.+) to be allowed")
 _UNIT = re.compile(r" ?[a-z]+$")
 _VERB = re.compile(r"\bI (\w+s)\b")
 _FIRST_PERSON = {"is": "I am", "has": "I have", "was": "I was", "does": "I do", "studies": "I study"}
@@ -127,6 +128,8 @@ class Register:
             statement = replace(statement, value=f"{statement.value}{unit}")
         if statement.form == "arrived" and not any(f.statement.attribute == "plan" for f in rivals):
             return False
+        if statement.attribute == "instruction" and (allowed := _ALLOWED.match(statement.value)):
+            self._allow(allowed[1], message_id)
         same = next((fact for fact in rivals if _says_the_same(fact.statement, statement)), None)
         if same is not None:
             self._say_again(same, statement, message_id)
@@ -318,6 +321,12 @@ class Register:
                 is_relented = "relents" in cues and _is_wish_for(fact.statement, clause)
                 if is_open and (is_changed or is_replaced) or is_relented:
                     self._doubt(fact, message_id, "mentioned with a change in a later message")
+
+    def _allow(self, what: str, message_id: str) -> None:
+        """Put in doubt the instructions that forbid something."""
+        for fact in list(self._current()):
+            if fact.statement.attribute == "instruction" and f"no {what}" in fact.statement.value:
+                self._doubt(fact, message_id, "allowed in a later message")
 
     def _doubt_wider(self, denied: Statement, message_id: str) -> None:
         """Put in doubt an allergy to nuts if one to peanuts is denied."""

@@ -230,7 +230,7 @@ class _Reader:
                 yield self._relation(match["r"].lower(), _capitalized(name), match, patterns)
 
     def _relation(self, relation: str, name: str, match: re.Match[str], patterns: Patterns) -> Statement:
-        is_new = relation.startswith("new ")
+        is_new = relation.startswith("new ") or relation in patterns.words["only_one"]
         relation = _AGE_OF_RELATION.sub("", relation) or "partner"
         relation = patterns.canonical.get(relation, relation)
         person = Person(relation, name)
