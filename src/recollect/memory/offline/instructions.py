@@ -10,9 +10,10 @@ _LONGEST = 140
 _CLAUSE = re.compile(r"(?:[^.;!?()]|(?<=\bDr)\.|(?<=\bMr)\.|(?<=\bMrs)\.|(?<=\bMs)\.|\.(?=\w))*")
 _REASON = re.compile(
     r",? (?:because|otherwise|so that|cause)\b.*$"
-    r"| and (?:don't|do not|never)\b.*$|, (?!(?:not|never|even|especially|only|or|instead|with|in|unless|except|including|rather|and not"
+    r"| and (?:don't|do not|never)\b.*$"
+    r"|, (?!(?:not|never|even|especially|only|or|instead|with|in|unless|except|including|rather|and not"
     r"|please)\b).*$"
-    r"| (?:it's|its|it is|they're|that's|i'm|im) .*$| - .*$| — .*$| – .*$",
+    r"| (?:it's|its|it is|they're|that's) .*$| - .*$| — .*$| – .*$",
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(r"call me (?P<name>(?-i:[A-Z])[\w'-]{1,30})\s*(?:$|[.,!])", re.IGNORECASE)
@@ -21,7 +22,9 @@ _MORE = re.compile(r"(?:more|less|fewer|shorter|longer|simpler) ", re.IGNORECASE
 _NOT = re.compile(r"(?:don't|do not|never ever) (?:ever )?", re.IGNORECASE)
 _AND_BEFORE = re.compile(r"\b(?:and|or|then|to),? $", re.IGNORECASE)
 _JOINED = re.compile(r"(?:and|or|then) ", re.IGNORECASE)
-_PLEASE = re.compile(r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE)
+_PLEASE = re.compile(
+    r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE
+)
 _SUBJECT = re.compile(r"(?:I|we|they|he|she|it|you|my|our|the|this|that|their|his|her)\b", re.IGNORECASE)
 _STOP_IT = re.compile(r"^stop it with (?:the |all the )?", re.IGNORECASE)
 _PROPER = re.compile(r"(?:British|American|Canadian|Australian|English|German|French|Spanish|Chinese)\b")
@@ -59,12 +62,27 @@ _YOU = re.compile(
     re.IGNORECASE,
 )
 _PRESENT = {
-    **{"kept": "keep", "gave": "give", "wrote": "write", "spoke": "speak", "told": "tell", "made": "make"},
-    **{"left": "leave", "sent": "send", "did": "do", "went": "go", "were": "be", "was": "be", "said": "say"},
-    **{"stuck": "stick", "began": "begin", "let": "let", "put": "put"},
+    "kept": "keep",
+    "gave": "give",
+    "wrote": "write",
+    "spoke": "speak",
+    "told": "tell",
+    "made": "make",
+    "left": "leave",
+    "sent": "send",
+    "did": "do",
+    "went": "go",
+    "were": "be",
+    "was": "be",
+    "said": "say",
+    "stuck": "stick",
+    "began": "begin",
+    "let": "let",
+    "put": "put",
 }
 _UNCLEAR = re.compile(
-    r"(?!keep it|make it|say it|explain it|stop it with)\w+ (?:it|that|this|them|him|her|those|these)\b", re.IGNORECASE
+    r"(?!keep it|make it|say it|explain it|stop it with)\w+ (?:it|that|this|them|him|her|those|these)\b",
+    re.IGNORECASE,
 )
 _MODAL = frozenset({"can", "could", "will", "would", "must", "should", "may", "might", "did", "had"})
 _PRONOUNS = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _SELF)
@@ -107,7 +125,7 @@ def instruction_in(sentence: str, start: int, patterns: Patterns) -> Instruction
 
 
 def _continues(sentence: str, start: int, patterns: Patterns) -> bool:
-    """Whether a clause goes on with the subject of the one before, as in "they tidy up and always keep it clean"."""
+    """Whether a clause goes on with the subject of the one before: "they tidy up and always keep it clean"."""
     joined = _JOINED.match(sentence, start)
     place = joined.end() if joined else start
     if not (joined or _AND_BEFORE.search(sentence, 0, start)) or _PLEASE.match(sentence, place):
@@ -185,9 +203,11 @@ def _in_present(words: str, patterns: Patterns) -> str:
     """An order that was given in the past tense, as in "if you kept things brief"."""
     first, _, rest = words.partition(" ")
     first = first.lower()
-    forms = (_PRESENT.get(first, first), first[:-1], first[:-2], first[:-3]) if first in _PRESENT or (
-        first.endswith("ed")
-    ) else (first,)
+    forms = (
+        (_PRESENT.get(first, first), first[:-1], first[:-2], first[:-3])
+        if first in _PRESENT or (first.endswith("ed"))
+        else (first,)
+    )
     verb = next((form for form in forms if patterns.instructions["verb"].fullmatch(form)), first)
     return f"{verb} {rest}".strip()
 

@@ -319,7 +319,7 @@ class Register:
                 is_changed = cue in cues and _is_mentioned(fact.statement, clause)
                 is_replaced = is_relation and "replaced" in cues and _is_role_in(fact.statement, clause)
                 is_relented = "relents" in cues and _is_wish_for(fact.statement, clause)
-                if is_open and (is_changed or is_replaced) or is_relented:
+                if (is_open and (is_changed or is_replaced)) or is_relented:
                     self._doubt(fact, message_id, "mentioned with a change in a later message")
 
     def _allow(self, what: str, message_id: str) -> None:
@@ -366,8 +366,15 @@ class Register:
 
 def _is_elsewhere(known: Statement, new: Statement) -> bool:
     """Whether a job is one at another employer than the new one."""
-    place, other = (_AT.search(f" at {f.value}" if f.attribute == "employer" else f.value) for f in (known, new))
-    return known.attribute != new.attribute and bool(place and other) and place[1] != other[1]
+    place, other = _employer_in(known), _employer_in(new)
+    return known.attribute != new.attribute and bool(place) and bool(other) and place != other
+
+
+def _employer_in(statement: Statement) -> str:
+    if statement.attribute == "employer":
+        return statement.value
+    match = _AT.search(statement.value)
+    return match[1] if match else ""
 
 
 def _template_is_missing(statement: Statement, known: Statement) -> bool:
@@ -439,7 +446,11 @@ def _is_role_in(statement: Statement, clause: str) -> bool:
     role = statement.relation.split()[-1] if statement.relation else ""
     if role not in patterns.words["role"]:
         return False
-    return role in clause if statement.language == "zh" else bool(re.search(rf"\b{role}(?:e?s)?\b", clause.lower()))
+    return (
+        role in clause
+        if statement.language == "zh"
+        else bool(re.search(rf"\b{role}(?:e?s)?\b", clause.lower()))
+    )
 
 
 def _is_wish_for(statement: Statement, clause: str) -> bool:

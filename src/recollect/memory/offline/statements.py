@@ -30,7 +30,9 @@ _CHILDREN = {
     "grandchildren": "grandchild",
 }
 _PEOPLE = frozenset({"child", "son", "daughter", "brother", "sister", "sibling", "grandchild"})
-_PUPILS = frozenset({"son", "daughter", "kid", "child", "grandson", "granddaughter", "niece", "nephew", "boy", "girl"})
+_PUPILS = frozenset(
+    {"son", "daughter", "kid", "child", "grandson", "granddaughter", "niece", "nephew", "boy", "girl"}
+)
 _EACH_CHILD = re.compile(
     r"(?-i:(?P<n>[A-ZÀ-Þ][\w'-]+))"
     r"(?:(?:,? (?:who(?:'s| is)|aged) | \(| )(?P<age>\d{1,2}|[a-z]+)\)?)?(?=,| and|\)|$| &)"
@@ -42,9 +44,15 @@ _OF_RELATION = re.compile(
 _AGE_OF_RELATION = re.compile("^(?:new|old|late) ")
 _NAMED = frozenset({"name", "home", "origin", "birthplace", "raised", "employer", "plan"})
 _BACK = re.compile(r"\b(?:back|normal|instead)\b")
-_ARTICLE = re.compile(r"(?:an?|the|only|head|director|chief|VP|vice president|deputy|team lead|leader)\b", re.IGNORECASE)
-_FILLER = re.compile(r"(?: (?:tbh|lol|haha|btw|imo|ngl|honestly|though|actually|too|as well|rn|atm|x|xx))+$", re.IGNORECASE)
-_TAG = re.compile(r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE)
+_ARTICLE = re.compile(
+    r"(?:an?|the|only|head|director|chief|VP|vice president|deputy|team lead|leader)\b", re.IGNORECASE
+)
+_FILLER = re.compile(
+    r"(?: (?:tbh|lol|haha|btw|imo|ngl|honestly|though|actually|too|as well|rn|atm|x|xx))+$", re.IGNORECASE
+)
+_TAG = re.compile(
+    r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE
+)
 _OF_ANYBODY = frozenset({"allergy", "diet", "avoids"})  # known of people who are not introduced
 _CAPITALIZED = re.compile(r"\b[A-ZÀ-Þ]\w+")
 _MY = re.compile(r"\b(?:my|our)\b")
@@ -158,7 +166,9 @@ def read_text(text: str, said_on: date, find: Named) -> list[Sentence]:
 def _parts_of(sentence: str) -> list[str]:
     """The parts of a sentence that are read one by one: a correction within it is a sentence of its own."""
     parts = _by_language(sentence)
-    return [part for each in parts for part in patterns_of("zh" if is_chinese(each) else "en").within.split(each)]
+    return [
+        part for each in parts for part in patterns_of("zh" if is_chinese(each) else "en").within.split(each)
+    ]
 
 
 def _by_language(sentence: str) -> list[str]:
