@@ -1,7 +1,7 @@
 """The figures of the state that a store has of users at the end, and of how its entries read.
 
-A person judges how an entry reads, once for each text: `readings.json` has the verdicts. A text that nobody has
-read is counted as unread, and neither for nor against the extractor.
+A person judges how an entry reads, once for each text: `readings.json` has the verdicts. A text that
+nobody has read is counted as unread, and neither for nor against the extractor.
 """
 
 import json

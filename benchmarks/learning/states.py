@@ -1,4 +1,4 @@
-"""Users with the state that a careful reader takes from what they say: what holds at the end, and what does not.
+"""Users with the state that a careful reader knows at the end: what holds, and what must not stand.
 
 A file has one user after the other, as plain text:
 

@@ -125,7 +125,7 @@ def instruction_in(sentence: str, start: int, patterns: Patterns) -> Instruction
 
 
 def _continues(sentence: str, start: int, patterns: Patterns) -> bool:
-    """Whether a clause goes on with the subject of the one before: "they tidy up and always keep it clean"."""
+    """Whether a clause goes on with the subject of the one before: "they tidy and always keep it clean"."""
     joined = _JOINED.match(sentence, start)
     place = joined.end() if joined else start
     if not (joined or _AND_BEFORE.search(sentence, 0, start)) or _PLEASE.match(sentence, place):
