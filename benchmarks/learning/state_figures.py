@@ -1,7 +1,7 @@
-"""The figures of the state that a store has of users at the end, compared with the labels, and of how entries read.
+"""The figures of the state that a store has of users at the end, and of how its entries read.
 
-How entries read is judged by a person, once for each text: `readings.json` has the texts that this person would not
-sign, with the reason. A text that nobody has read is counted as unread, and neither for nor against the extractor.
+A person judges how an entry reads, once for each text: `readings.json` has the verdicts. A text that
+nobody has read is counted as unread, and neither for nor against the extractor.
 """
 
 import json
@@ -127,7 +127,9 @@ def _read(user: User, learned: Sequence[Entry], tally: Tally) -> None:
 
 def _find(user: User, current: Sequence[Entry], tally: Tally) -> None:
     for wanted in user.wanted:
-        found = [entry for entry in current if wanted.pattern.search(entry.text) and _is_of_kind(entry, wanted)]
+        found = [
+            entry for entry in current if wanted.pattern.search(entry.text) and _is_of_kind(entry, wanted)
+        ]
         tally.counts["wanted"] += 1
         tally.counts[f"wanted {wanted.kind}"] += 1
         if not found:
@@ -189,5 +191,3 @@ def _stated(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         if not _QUOTED.search(line) and not _ENDED.search(line):
             yield line
-
-

@@ -1,4 +1,4 @@
-"""Users with the state that a careful reader takes from what they say: what holds at the end, and what must not stand.
+"""Users with the state that a careful reader knows at the end: what holds, and what must not stand.
 
 A file has one user after the other, as plain text:
 
@@ -6,7 +6,7 @@ A file has one user after the other, as plain text:
     @ 2026-03-02             a conversation on that day
     U: what the user says    and lines that belong to it
     A: what the assistant says
-    + kind | pattern | date  an entry that must hold: `fact`, `event`, `health` or `instruction`, since or on a date
+    + kind | pattern | date  an entry that must hold: `fact`, `event`, `health` or `instruction`
     x pattern | why          no entry that holds may say this: it has `changed`, or it never was true
     ? question | right | outdated
 """

@@ -1,7 +1,7 @@
 """The quality of learning, on the half for tuning and on the half that is kept back.
 
-Of conversations, the facts that are found; of users, the state at the end: what holds, what must not stand, how the
-entries read, and what `recall` answers.
+Of conversations, the facts that are found; of users, the state at the end: what holds, what must not stand,
+how the entries read, and what `recall` answers.
 
 `RECOLLECT_EXTRACTOR` names another extractor to measure, as `module:factory`; the factory takes no arguments.
 """

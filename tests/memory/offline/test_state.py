@@ -236,3 +236,53 @@ def test_nothing_comes_from_the_system_or_the_assistant() -> None:
         == []
     )
     assert texts("assistant> You told me that you live in Lima and that you have three dogs.") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            ("From now on answer in bullet points.", "bullet points are annoying, go back to normal text"),
+            ["The user wants the assistant to go back to normal text."],
+        ),
+        (("I weigh 82 kilos, meant 78!",), ["The user weighs 78 kilos (as of 5 January 2026)."]),
+        (("I weigh 94 kg.", "down to 91!"), ["The user weighs 91 kg (as of 5 February 2026)."]),
+        (("I love horror films.", "ok stop, that was good."), ["The user likes horror films."]),
+        (("My flight to Lisbon is on 6 March.", "hotel is the Avenida. no wait, the Alma"), 1),
+        (("We're moving to Leeds on 1 June.", "We are in Leeds now."), ["The user lives in Leeds."]),
+        (("We use Rust.", "I moved to Helix last week."), []),
+        (
+            ("My boss is called Ana.", "my boss is now Bo"),
+            ["The user's boss is called Bo."],
+        ),
+        (("down to 91!",), []),
+    ],
+)
+def test_the_later_statement_holds(said: tuple[str, ...], expected: list[str] | int) -> None:
+    found = certain(*said)
+    assert (len(found) if isinstance(expected, int) else found) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (("My coach is called Ingrid.", "changed coaches last week"), "The user's coach is called Ingrid."),
+        (
+            ("no docker suggestions please", "they finally allowed docker"),
+            "The user wants no docker suggestions.",
+        ),
+        (("I'm allergic to nuts.", "no peanut allergy after all"), "The user is allergic to nuts."),
+        (("My salary is 68k.", "got a raise!! 74k now"), "The user's salary is 68k."),
+    ],
+)
+def test_what_a_later_message_questions_is_in_doubt(said: tuple[str, ...], expected: str) -> None:
+    assert expected in doubtful(*said)
+
+
+def test_a_story_or_a_mock_interview_teaches_nothing() -> None:
+    assert texts("I'm writing a crime novel. In it Ruth has a dog called Bosun. I live in Whitby.") == []
+    played = (
+        "let's do a mock interview. You are the hiring manager",
+        "I grew up in Madrid, I have three kids",
+    )
+    assert texts(*played) == []

@@ -10,9 +10,10 @@ _LONGEST = 140
 _CLAUSE = re.compile(r"(?:[^.;!?()]|(?<=\bDr)\.|(?<=\bMr)\.|(?<=\bMrs)\.|(?<=\bMs)\.|\.(?=\w))*")
 _REASON = re.compile(
     r",? (?:because|otherwise|so that|cause)\b.*$"
+    r"| and (?:don't|do not|never)\b.*$"
     r"|, (?!(?:not|never|even|especially|only|or|instead|with|in|unless|except|including|rather|and not"
     r"|please)\b).*$"
-    r"| - .*$| — .*$| – .*$",
+    r"| (?:it's|its|it is|they're|that's) .*$| - .*$| — .*$| – .*$",
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(r"call me (?P<name>(?-i:[A-Z])[\w'-]{1,30})\s*(?:$|[.,!])", re.IGNORECASE)
@@ -25,6 +26,8 @@ _PLEASE = re.compile(
     r"(?:please|pls|plz|kindly|just please|also please|from now on|stop|no )\b", re.IGNORECASE
 )
 _SUBJECT = re.compile(r"(?:I|we|they|he|she|it|you|my|our|the|this|that|their|his|her)\b", re.IGNORECASE)
+_STOP_IT = re.compile(r"^stop it with (?:the |all the )?", re.IGNORECASE)
+_PROPER = re.compile(r"(?:British|American|Canadian|Australian|English|German|French|Spanish|Chinese)\b")
 _COUNT = re.compile("^(?=[一二三四五六两几])")
 _LEADING = re.compile(
     r"(?:from now on|in (?:the )?future|going forward|as a rule|generally),? ", re.IGNORECASE
@@ -122,7 +125,7 @@ def instruction_in(sentence: str, start: int, patterns: Patterns) -> Instruction
 
 
 def _continues(sentence: str, start: int, patterns: Patterns) -> bool:
-    """Whether a clause goes on with the subject of the one before, as in "they tidy up and always keep it clean"."""
+    """Whether a clause goes on with the subject of the one before: "they tidy and always keep it clean"."""
     joined = _JOINED.match(sentence, start)
     place = joined.end() if joined else start
     if not (joined or _AND_BEFORE.search(sentence, 0, start)) or _PLEASE.match(sentence, place):
@@ -187,7 +190,8 @@ def _phrase(words: str, patterns: Patterns) -> tuple[str, str] | None:
     given = patterns.instructions
     if match := given["phrase"].match(words):
         words = re.sub(r"\s?: ", " ", match["what"])
-        return _reworded(re.sub(r"^(\w+) never$", r"no \1", words)), match.group()
+        words = re.sub(r"^(\w+) never$", r"no \1", words)
+        return _reworded(re.sub(r" (?:should|must) (always|never) ", r" to \1 ", words)), match.group()
     if match := given["allowed"].match(words):
         return f"{_reworded(match['what'])} to be allowed{match['but'] or ''}", match.group()
     if match := given["ended"].match(words):
@@ -249,7 +253,8 @@ def _reworded(words: str) -> str:
     words = _YOU.sub(_it, words)
     words = re.sub(r"\byou\b", "it", words)
     words = _TAIL.sub("", words).strip(" ,.!")
-    is_name = words[:2].isalpha() and words[:2].isupper()
+    words = _STOP_IT.sub("stop using ", words)
+    is_name = (words[:2].isalpha() and words[:2].isupper()) or _PROPER.match(words)
     return words if is_name else words[:1].lower() + words[1:]
 
 

@@ -26,6 +26,7 @@ _WORK = ("employer", "job", "field", "work")
 _ELSEWHERE = ("employer", "job")
 _AT = re.compile(r" (?:at|for|with) (.+)$")
 _ENDED_TOGETHER = {"work": _WORK, "possession": ("possession", "amount")}
+_CUES = ("parting", "change", "replaced", "relents")
 _RELATIONS = ("partner", "parent", "person", "pet")
 _ENDS_WORK = frozenset({"retired", "unemployed", "between jobs", "已退休", "已失业"})
 _ALONE = frozenset({"single", "divorced", "widowed", "separated", "已离婚"})
@@ -55,6 +56,9 @@ _COMMON = frozenset(
     {"the", "and", "for", "with", "user", "part", "time", "only", "new", "old", "two", "three", "main"}
 )
 _THIRD_PERSON = re.compile(r"\bthe user\b", re.IGNORECASE)
+_FORBIDS = re.compile(r"no |the assistant (?:not to|to (?:stop|avoid|never|skip))\b")
+_OF_WISHES = frozenset({"assistant", "suggestions", "answers", "never", "avoid", "always", "please", "using"})
+_ALLOWED = re.compile(r"(?:the )?(.+) to be allowed")
 _UNIT = re.compile(r" ?[a-z]+$")
 _VERB = re.compile(r"\bI (\w+s)\b")
 _FIRST_PERSON = {"is": "I am", "has": "I have", "was": "I was", "does": "I do", "studies": "I study"}
@@ -124,6 +128,8 @@ class Register:
             statement = replace(statement, value=f"{statement.value}{unit}")
         if statement.form == "arrived" and not any(f.statement.attribute == "plan" for f in rivals):
             return False
+        if statement.attribute == "instruction" and (allowed := _ALLOWED.match(statement.value)):
+            self._allow(allowed[1], message_id)
         same = next((fact for fact in rivals if _says_the_same(fact.statement, statement)), None)
         if same is not None:
             self._say_again(same, statement, message_id)
@@ -305,17 +311,22 @@ class Register:
         """Put in doubt what a sentence mentions that speaks of a change, and that is not understood."""
         setting = patterns_of(sentence.language).setting
         for clause in _CONJUNCTION.split(sentence.text) if any(self._current()) else ():
-            cues = {
-                name for name in ("parting", "change", "replaced") if setting[name].search(clause.lower())
-            }
+            cues = {name for name in _CUES if setting[name].search(clause.lower())}
             for fact in self._open(message_id) if cues else ():
                 is_relation = fact.statement.attribute in _RELATIONS
                 cue = "parting" if is_relation else "change"
                 is_open = is_relation or fact.statement.attribute in _DOUBTED
                 is_changed = cue in cues and _is_mentioned(fact.statement, clause)
                 is_replaced = is_relation and "replaced" in cues and _is_role_in(fact.statement, clause)
-                if is_open and (is_changed or is_replaced):
+                is_relented = "relents" in cues and _is_wish_for(fact.statement, clause)
+                if (is_open and (is_changed or is_replaced)) or is_relented:
                     self._doubt(fact, message_id, "mentioned with a change in a later message")
+
+    def _allow(self, what: str, message_id: str) -> None:
+        """Put in doubt the instructions that forbid something."""
+        for fact in list(self._current()):
+            if fact.statement.attribute == "instruction" and f"no {what}" in fact.statement.value:
+                self._doubt(fact, message_id, "allowed in a later message")
 
     def _doubt_wider(self, denied: Statement, message_id: str) -> None:
         """Put in doubt an allergy to nuts if one to peanuts is denied."""
@@ -355,10 +366,15 @@ class Register:
 
 def _is_elsewhere(known: Statement, new: Statement) -> bool:
     """Whether a job is one at another employer than the new one."""
-    place, other = (
-        _AT.search(f" at {f.value}" if f.attribute == "employer" else f.value) for f in (known, new)
-    )
-    return known.attribute != new.attribute and bool(place and other) and place[1] != other[1]
+    place, other = _employer_in(known), _employer_in(new)
+    return known.attribute != new.attribute and bool(place) and bool(other) and place != other
+
+
+def _employer_in(statement: Statement) -> str:
+    if statement.attribute == "employer":
+        return statement.value
+    match = _AT.search(statement.value)
+    return match[1] if match else ""
 
 
 def _template_is_missing(statement: Statement, known: Statement) -> bool:
@@ -435,6 +451,14 @@ def _is_role_in(statement: Statement, clause: str) -> bool:
         if statement.language == "zh"
         else bool(re.search(rf"\b{role}(?:e?s)?\b", clause.lower()))
     )
+
+
+def _is_wish_for(statement: Statement, clause: str) -> bool:
+    """Whether a clause names what an instruction forbids."""
+    if statement.attribute != "instruction" or not _FORBIDS.match(statement.value):
+        return False
+    wish = {word for word in _WORD.findall(statement.value.casefold()) if len(word) > 4} - _OF_WISHES
+    return not wish.isdisjoint(_WORD.findall(clause.casefold()))
 
 
 def _rests_on(statement: Statement, ended: Statement) -> bool:

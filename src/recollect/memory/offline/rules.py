@@ -14,7 +14,9 @@ Language = Literal["en", "zh"]
 Operation = Literal["set", "not", "end", "move"]
 
 _MACRO = re.compile(r"%(\w+)%")
-_IN_LOWER_CASE = frozenset({"made_up", "play", "over", "unreal", "taint", "change", "parting", "work_above"})
+_IN_LOWER_CASE = frozenset(
+    {"made_up", "play", "over", "unreal", "taint", "change", "parting", "relents", "work_above"}
+)
 _NEVER = re.compile(r"(?!)")
 
 

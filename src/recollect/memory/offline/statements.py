@@ -47,6 +47,9 @@ _BACK = re.compile(r"\b(?:back|normal|instead)\b")
 _ARTICLE = re.compile(
     r"(?:an?|the|only|head|director|chief|VP|vice president|deputy|team lead|leader)\b", re.IGNORECASE
 )
+_FILLER = re.compile(
+    r"(?: (?:tbh|lol|haha|btw|imo|ngl|honestly|though|actually|too|as well|rn|atm|x|xx))+$", re.IGNORECASE
+)
 _TAG = re.compile(
     r",? (?:(?:would|will|could|can) you(?: please)?|ok|okay|yeah|right|alright)$", re.IGNORECASE
 )
@@ -237,7 +240,7 @@ class _Reader:
                 yield self._relation(match["r"].lower(), _capitalized(name), match, patterns)
 
     def _relation(self, relation: str, name: str, match: re.Match[str], patterns: Patterns) -> Statement:
-        is_new = relation.startswith("new ")
+        is_new = relation.startswith("new ") or relation in patterns.words["only_one"]
         relation = _AGE_OF_RELATION.sub("", relation) or "partner"
         relation = patterns.canonical.get(relation, relation)
         person = Person(relation, name)
@@ -370,18 +373,9 @@ class _Reader:
         patterns: Patterns,
     ) -> Statement | None:
         groups = match.groupdict()
-        value = rule.value_text or (groups.get("v") or "").strip(" ,.")
-        if len(value) > _LONGEST_VALUE or rule.unless.search(value):
-            return None
-        if (
-            rule.attribute in _NAMED
-            and value.removeprefix("the ").split(" ")[0] in patterns.words["not_a_name"]
-        ):
-            return None
+        value = rule.value_text or _FILLER.sub("", (groups.get("v") or "").strip(" ,."))
         attribute, relation = rule.attribute, rule.relation_text or (groups.get("r") or "").lower().strip()
-        if attribute == "amount" and not relation:
-            return None
-        if attribute == "employer" and subject.relation in _PUPILS and "work" not in match.group().lower():
+        if not _is_value(rule, value, relation, patterns) or _is_of_pupil(rule, match, subject):
             return None
         if attribute in ("relation", "partner") and rule.operation == "end":
             return self._parting(rule, match, subject, moment, patterns)
@@ -522,6 +516,21 @@ class _Reader:
             yield replace(statement, value=_DETERMINER.sub("", value))
         else:
             yield statement
+
+
+def _is_value(rule: Rule, value: str, relation: str, patterns: Patterns) -> bool:
+    """Whether words may be the value of an attribute."""
+    if len(value) > _LONGEST_VALUE or rule.unless.search(value):
+        return False
+    first = value.removeprefix("the ").split(" ")[0]
+    is_name = rule.attribute not in _NAMED or first not in patterns.words["not_a_name"]
+    return is_name and (rule.attribute != "amount" or bool(relation))
+
+
+def _is_of_pupil(rule: Rule, match: re.Match[str], subject: Person) -> bool:
+    """Whether a child "started at" somewhere: that is a school rather than an employer."""
+    is_work = rule.attribute != "employer" or "work" in match.group().lower()
+    return not is_work and subject.relation in _PUPILS
 
 
 def relation_kind(relation: str, patterns: Patterns) -> str:
