@@ -50,7 +50,8 @@ _FITTED = {  # the signs of the weights of a calibration
     "missing": "missing",
     "coverage": "coverage",
     "similarity": "similarity",
-    "spread": "spread",
+    "near": "near",
+    "names_speaker": "names_speaker",
     "in_pairs": "is_in_pairs",
 }
 _OF_HIT = ("best", "behind", "relevance", "hit_coverage", "hit_similarity", "lead")

@@ -93,13 +93,13 @@ def test_no_document_and_no_question_have_no_relevance() -> None:
 
 def test_what_a_corpus_lacks_lowers_its_relevance_and_what_it_has_raises_it() -> None:
     by = Calibration()
-    usual = Signs(500, 0.2, 0.5, 0.5, 1.0, is_about_user=False, preference=0.0)
+    usual = Signs(500, 0.2, 0.5, 0.5, 0.4)
     before = log_odds(usual, by)
     assert log_odds(replace(usual, missing=0.9), by) < before
     raised = (
         replace(usual, coverage=0.8),
         replace(usual, similarity=0.8),
-        replace(usual, spread=1.3),
+        replace(usual, near=0.6),
         replace(usual, preference=0.3),
     )
     assert all(log_odds(signs, by) > before for signs in raised)

@@ -4,7 +4,6 @@
 of the service, the proxy, the MCP server and the command line show the lines of its block.
 """
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from ..lifetime import state_of
 from ..search.filters import check_chance
 from ..search.lookup import SearchResult
 from ..search.phrasing import asks_all, asks_past, asks_several
-from ..search.relevance import chance
+from ..texts.any_case import AnyCase
 from ..texts.endings import corrects, ends
 from ..texts.similarity import gist_of
 from ..texts.synonyms import LIGHT
@@ -30,16 +29,16 @@ from ..times import format_date, start_of
 
 _Hit = TypeVar("_Hit", MemoryHit, TurnHit)
 
-_WEIGHT_OF_MESSAGES = 0.8  # in the chance that there is anything to say; the entries have the rest
-_LEAST_DOUBT = 1e-4
-_LEAST_CHANCE = 0.01  # that a hit is relevant; below it, more lines would only distract
-_LEAST_SHARE = 0.03  # of the best chance: in a small memory, every message has some chance
+_LEAST_CHANCE = 0.004  # that a hit is relevant; below it, more lines would only distract
+_LEAST_SHARE = 0.01  # of the best chance: in a small memory, every message has some chance
 _SHARE_OF_LINE = 12  # a quote takes at most this part of the budget
 _SHORTEST_QUOTE = 40  # tokens to which a quote is not shortened further, however small the budget is
 _AS_MUCH = 0.6  # of the terms of a message, for a fact that says as much
 _FEWEST_TERMS = 3  # of a message without a number that is worth a line
 _MOST_BETWEEN = 3  # positions from a message to the correction of it
 _MOST_WISHES = 3  # that are in a block whatever the question is
+_LEAST_CHANCE_OF_WISH = 0.1  # of a wish that is not in every block
+_CONDITION = AnyCase(r"\b(?:when|whenever|if|unless|wenn|falls|quand|si|cuando|se|quando)\b", "当|當|如果|时候|時候|если|когда")
 _SENTENCE = re.compile(r"[^.!?。！？\n]*(?:[.!?]+(?=\s|$)|[。！？]+|\n+|[.!?])?")
 
 
@@ -65,24 +64,11 @@ class Cut:
 def relevance_of(known: MemorySearch, said: TurnSearch) -> float:
     """The chance that entries and messages together have anything to say about a question.
 
-    The messages count more: everything that was learned is among them. If only one of the searches finds
-    anything at all, that one decides. An entry that was written by hand is in no message, so messages that
-    do not mention it do not count against it.
+    The messages decide: everything that was learned is among them. An entry that was written by hand is in no
+    message, so messages that do not mention it do not count against it.
     """
-    odds = [(_odds(each.relevance), weight) for each, weight in _weighed(known, said) if each.hits]
-    total = sum(weight for _, weight in odds)
-    both = chance(sum(each * weight for each, weight in odds) / total) if total else 0.0
-    is_learned = not known.hits or bool(known.hits[0].entry.evidence)
-    return both if is_learned else max(both, known.relevance)
-
-
-def _weighed(known: MemorySearch, said: TurnSearch) -> tuple[tuple[MemorySearch | TurnSearch, float], ...]:
-    return (known, 1 - _WEIGHT_OF_MESSAGES), (said, _WEIGHT_OF_MESSAGES)
-
-
-def _odds(chance: float) -> float:
-    sure = min(max(chance, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
-    return math.log(sure / (1 - sure))
+    is_learned = bool(known.hits and known.hits[0].entry.evidence)
+    return said.relevance if said.hits and is_learned else max(said.relevance, known.relevance)
 
 
 @dataclass(frozen=True)
@@ -459,9 +445,9 @@ def _mark_earlier(line: Line) -> Line:
 
 
 def _wish_lines(found: Found) -> list[Line]:
-    """The newest wishes, and of the others those that a search for the question found."""
+    """The newest wishes, and of the others and of those under a condition the ones that fit the question."""
     scores = {hit.entry.content_id: hit.score for hit in found.entries}
-    newest = {entry.content_id for entry in found.wishes[:_MOST_WISHES]}
+    always = [entry.content_id for entry in found.wishes if not _CONDITION.search(entry.text)][:_MOST_WISHES]
     return [
         Line(
             "wish",
@@ -474,5 +460,5 @@ def _wish_lines(found: Found) -> list[Line]:
             _evidence_of(entry),
         )
         for entry in found.wishes
-        if entry.content_id in newest or scores.get(entry.content_id, 0.0) >= _LEAST_CHANCE
+        if entry.content_id in always or scores.get(entry.content_id, 0.0) >= _LEAST_CHANCE_OF_WISH
     ]
