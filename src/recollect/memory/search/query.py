@@ -166,7 +166,9 @@ def _with_known_names(text: str, speakers: tuple[str, ...]) -> str:
     def known(match: re.Match[str]) -> str:
         sounds = _sounds(match.group())
         others = spelled.get(sounds, set())
-        is_other = len(sounds) >= _FEWEST_SOUNDS and len(others) == 1 and match.group().lower() not in _STOP_WORDS
+        is_other = (
+            len(sounds) >= _FEWEST_SOUNDS and len(others) == 1 and match.group().lower() not in _STOP_WORDS
+        )
         return next(iter(others)) if is_other else match.group()
 
     return _CAPITALIZED.sub(known, text) if spelled else text
