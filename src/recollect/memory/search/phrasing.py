@@ -21,6 +21,7 @@ _THIRD_PERSON = re.compile(
     r"|(?<!其)[他她](?!们|們)|彼|(?<!\w)그(?:녀\w?|는|가|의)(?!\w)",
     re.IGNORECASE,
 )
+_HOW_TO = re.compile(r"\bhow (?:do|can|could|should|would) (?:i|we)\b", re.IGNORECASE)
 _TELL_ME = re.compile(r"\b(?:tell|give|show) me\b", re.IGNORECASE)
 # "you" is the assistant where it did or said something. In "can you tell me …" it is only asked to answer.
 _SAID = (
@@ -113,8 +114,11 @@ def meant_role(text: str) -> str | None:
 
 
 def asks_about_person(text: str) -> bool:
-    """Whether a question is about somebody whom it does not name: "Where does she live?"."""
-    return _THIRD_PERSON.search(text) is not None
+    """Whether a question is about the user, or about somebody who must be known: "Where does she live?".
+
+    "How do I sort a list?" is about neither.
+    """
+    return _THIRD_PERSON.search(text) is not None or meant_role(_HOW_TO.sub(" ", text)) == "user"
 
 
 def asks_advice(text: str) -> bool:

@@ -82,7 +82,7 @@ class Query:
     asks_all: bool = False
     """Whether it asks for all that is known about the user."""
     asks_about_person: bool = False
-    """Whether it is about somebody whom it does not name: "Where does she live?"."""
+    """Whether it is about the user, or about somebody who must be known: "Where does she live?"."""
     asks_advice: bool = False
     """Whether the answer depends on what the user prefers."""
 

@@ -348,7 +348,7 @@ def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None =
         similarity=estimated_similarity(coverage) if similar is None else best_value(nearest),
         near=mean_of_best(nearest),
         lead=lead_of(nearest),
-        is_personal=query.role == "user" or query.asks_about_person,
+        is_personal=query.asks_about_person,
         names_speaker=bool(query.speakers),
         preference=_nearest_preference(query, scores.similar, corpus, among),
         is_in_pairs=any(map(is_pair, query.terms)),

@@ -31,7 +31,7 @@ _Hit = TypeVar("_Hit", MemoryHit, TurnHit)
 
 _WEIGHT_OF_LEARNED = 0.6  # of what entries say of the chance that there is anything to say
 _LEAST_CHANCE = 0.004  # that a hit is relevant; below it, more lines would only distract
-_LEAST_SHARE = 0.01  # of the best chance: in a small memory, every message has some chance
+_LEAST_SHARE = 0.1  # of the best chance, if even that is low: a caller may ask for what is nearest anyway
 _SHARE_OF_LINE = 12  # a quote takes at most this part of the budget
 _SHORTEST_QUOTE = 40  # tokens to which a quote is not shortened further, however small the budget is
 _AS_MUCH = 0.6  # of the terms of a message that its fact must have to say as much
@@ -104,7 +104,7 @@ def build_block(
     outdated = _outdated_in(found)
     left_out = frozenset() if is_past else outdated
     hits = [*found.entries, *(hit for hit in found.turns if _key_of(hit) not in left_out)]
-    least = max(_LEAST_CHANCE, _LEAST_SHARE * max((hit.score for hit in hits), default=0.0))
+    least = min(_LEAST_CHANCE, _LEAST_SHARE * max((hit.score for hit in hits), default=0.0))
     facts = _fact_lines(found.entries, now, 0.0 if asks_all(query) else least)
     quotes = [
         quoting.line(hit, is_earlier=_key_of(hit) in outdated)
