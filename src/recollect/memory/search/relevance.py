@@ -167,13 +167,17 @@ def estimated_similarity(coverage: Number) -> Number:
 
 def mean_of_best(values: Floats) -> float:
     """The mean of the highest values; 0 if there is none."""
-    return float(np.sort(values)[-_NEAREST:].mean()) if len(values) else 0.0
+    return float(_highest(values, _NEAREST).mean()) if len(values) else 0.0
 
 
 def lead_of(values: Floats) -> float:
     """By how much the highest value is more than the next one."""
-    best = np.sort(values)[-2:]
-    return float(best[-1] - best[0]) if len(best) > 1 else 0.0
+    best = np.sort(_highest(values, 2))
+    return float(best[1] - best[0]) if len(best) == 2 else 0.0
+
+
+def _highest(values: Floats, count: int) -> Floats:
+    return np.partition(values, len(values) - count)[-count:] if len(values) > count else values
 
 
 def best_value(values: Floats) -> float:

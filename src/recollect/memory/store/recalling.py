@@ -20,7 +20,7 @@ from ..search.filters import check_chance
 from ..search.lookup import SearchResult
 from ..search.phrasing import asks_all, asks_past, asks_several
 from ..texts.any_case import AnyCase
-from ..texts.endings import corrects, ends
+from ..texts.endings import corrects, ends, says_end
 from ..texts.similarity import gist_of
 from ..texts.synonyms import LIGHT
 from ..texts.terms import terms
@@ -36,6 +36,7 @@ _SHARE_OF_LINE = 12  # a quote takes at most this part of the budget
 _SHORTEST_QUOTE = 40  # tokens to which a quote is not shortened further, however small the budget is
 _AS_MUCH = 0.6  # of the terms of a message that its fact must have to say as much
 _FEWEST_TERMS = 3  # of a message without a number that is worth a line
+_ENOUGH = 200  # characters of a message that are read for them
 _MOST_BETWEEN = 3  # positions from a message to the correction of it
 _VALUE = re.compile(r"\b[A-Z]\w*|\d+")
 _ASIDE = re.compile(r"\([^)]*\)|（[^）]*）")
@@ -280,7 +281,8 @@ class _Quoting:
 
 def _says_something(message: Message) -> bool:
     """Whether a message is more than "OK" or "Nice!"."""
-    return len(terms(message.content)) >= _FEWEST_TERMS or any(map(str.isdigit, message.content))
+    start = message.content[:_ENOUGH]
+    return len(terms(start)) >= _FEWEST_TERMS or any(map(str.isdigit, start))
 
 
 def quoted_passage(hit: TurnHit, line: Line) -> str:
@@ -364,13 +366,13 @@ def with_latest_word(
     or marked as earlier if it is kept.
     """
     asked = _asked_terms(query)
+    ending = [line for line in lines if line.reason != "doubtful" and says_end(_core(line))]
     ended = {
         line.id
+        for later in ending
         for line in lines
-        for later in lines
         if later.time > line.time
         and line.reason != "earlier"
-        and later.reason != "doubtful"
         and _speaker(later) == _speaker(line)
         and ends(_core(later), _core(line), asked)
     }

@@ -39,6 +39,11 @@ def ends(later: str, earlier: str, asked: Collection[str] = ()) -> bool:
     return bool((ended & _meant(earlier)) - frozenset(asked) - _OF_AN_END)
 
 
+def says_end(text: str) -> bool:
+    """Whether a sentence says that something ended."""
+    return _ENDS.search(text)
+
+
 def corrects(later: str) -> bool:
     """Whether a sentence begins as a correction of what was said just before."""
     return _CORRECTS.search(later)
