@@ -177,8 +177,8 @@ def _with_known_names(text: str, speakers: tuple[str, ...]) -> str:
 @lru_cache(maxsize=4096)
 def _sounds(name: str) -> str:
     """The consonants of a name as they sound, each once: the rest is spelled in many ways."""
-    first, *rest = name.lower().replace("ph", "f").translate(_SAME_SOUND)
-    left = first + _VOWEL.sub("", "".join(rest))
+    heard = name.lower().replace("ph", "f").translate(_SAME_SOUND)
+    left = heard[:1] + _VOWEL.sub("", heard[1:])
     return "".join(each for each, after in zip(left, [*left[1:], ""], strict=True) if each != after)
 
 

@@ -104,8 +104,9 @@ def build_block(
     quoting = _Quoting(query, size, tokenizer or estimate_text_tokens)
     outdated = _outdated_in(found)
     left_out = frozenset() if is_past else outdated
-    hits = [*found.entries, *(hit for hit in found.turns if _key_of(hit) not in left_out)]
-    least = min(_LEAST_CHANCE, _LEAST_SHARE * max((hit.score for hit in hits), default=0.0))
+    chances = [hit.score for hit in found.entries]
+    chances += [hit.score for hit in found.turns if _key_of(hit) not in left_out]
+    least = min(_LEAST_CHANCE, _LEAST_SHARE * max(chances, default=0.0))
     facts = _fact_lines(found.entries, now, 0.0 if asks_all(query) else least)
     quotes = [
         quoting.line(hit, is_earlier=_key_of(hit) in outdated)
