@@ -125,7 +125,7 @@ def ask_collection(samples: Sequence[Sample], vectors: VectorFile) -> list[Asked
     """Ask every question of its own sample and of the next one, and ask all samples what has no answer."""
     corpora = [build_corpus(sample, vectors) for sample in samples]
     unrelated = [Question(text, frozenset(), "unrelated") for text in UNRELATED]
-    asked = []
+    asked: list[Asked] = []
     for number, sample in enumerate(samples):
         asked += _ask_all(sample.questions, corpora[number], vectors, True)
         asked += _ask_all(unrelated, corpora[number], vectors, False)

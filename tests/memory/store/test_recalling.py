@@ -353,6 +353,14 @@ def test_the_newest_wishes_are_in_every_block_and_others_only_if_they_are_releva
     assert ids(block(wishes=[hit.entry for hit in hits]).lines) == ["w0", "w1", "w2"]
 
 
+def test_a_wish_under_a_condition_is_in_the_block_only_if_it_fits_the_question() -> None:
+    hit = wish(0)
+    text = "The user wants version numbers when they ask about libraries."
+    named = replace(hit, score=0.5, entry=replace(hit.entry, text=text))
+    assert block(wishes=[named.entry]).lines == ()
+    assert ids(block(wishes=[named.entry], entries=[named]).lines) == ["w0"]
+
+
 # --- relevance ---
 
 
