@@ -166,7 +166,7 @@ def _with_words(line: Line, words: dict[MessageKey, Line], *, keep_fact: bool) -
 
 def _tells(fact: Line, quote: Line) -> bool:
     """Whether a fact says as much as the words that it was learned from, or another value than they do."""
-    told, said = _core(fact), frozenset(terms(_core(quote)))
+    told, said = _core(fact), frozenset(terms(_core(quote))) - LIGHT
     if not said.issuperset(terms(" ".join(_VALUE.findall(_ASIDE.sub("", told))[1:]))):
         return True  # what was said first was corrected
     return len(said.intersection(terms(told))) >= _AS_MUCH * len(said)
