@@ -4,8 +4,9 @@ Two sets. In the one, every person has six entries, is asked questions with an a
 nothing to do with them. Half of the persons were used to choose numbers, and the other half to report them.
 One rule, for questions about "my job" and the like, was added after a look at both.
 
-In the other, three users said a few things, from which entries are learned, and `recall` is asked for its
-block. The numbers for few documents were chosen with a look at them: nothing of it is held back.
+In the other, users said a few things, from which entries are learned, and `recall` is asked for its block.
+The numbers for few documents were fitted on three users and on every second one of those who speak other
+languages or in groups.
 """
 
 import asyncio
@@ -45,6 +46,7 @@ class Outcome:
 class Answer:
     """The block of a question: whether it is as it should be."""
 
+    user_id: str
     text: str
     kind: str
     """The kind of a question with an answer, or `none`."""
@@ -95,20 +97,20 @@ async def measure_entries() -> dict[str, list[Outcome]]:
 # --- blocks ---
 
 
-async def measure_blocks() -> list[Answer]:
-    """What `recall` shows of the messages of users."""
-    data = json.loads((_DATA / "first_chats.json").read_text(encoding="utf-8"))
+async def measure_blocks(file: str) -> list[Answer]:
+    """What `recall` shows of the messages of the users of a file."""
+    data = json.loads((_DATA / file).read_text(encoding="utf-8"))
     answers = []
     with TemporaryDirectory(prefix="recollect-bench-") as folder:
         async with MemoryStore(str(Path(folder) / "memory.db"), workers=2) as store:
             for user in data["users"]:
                 await _record(store, user)
                 answers += [
-                    Answer(text, kind, str(place) in await _shown(store, text, user["id"]))
+                    Answer(user["id"], text, kind, str(place) in await _shown(store, text, user["id"]))
                     for text, place, kind in user["questions"]
                 ]
                 answers += [
-                    Answer(text, "none", not await _shown(store, text, user["id"]))
+                    Answer(user["id"], text, "none", not await _shown(store, text, user["id"]))
                     for text in data["unrelated"][user["id"]]
                 ]
     return answers
@@ -116,9 +118,17 @@ async def measure_blocks() -> list[Answer]:
 
 async def _record(store: MemoryStore, user: Mapping[str, Any]) -> None:
     """Record the messages of a user, a conversation for each day, and learn from them."""
-    numbered = [(day, number, text) for number, (day, text) in enumerate(user["messages"])]
+    numbered = [(day, number, said) for number, (day, *said) in enumerate(user["messages"])]
     for day, its in groupby(numbered, key=lambda each: each[0]):
-        messages = [{"message_id": str(number), "role": "user", "content": text} for _, number, text in its]
+        messages = [
+            {
+                "message_id": str(number),
+                "role": "user",
+                "content": text,
+                **({"name": name[0]} if name else {}),
+            }
+            for _, number, (text, *name) in its
+        ]
         await store.record_conversation(_AGENT, user["id"], messages, created_at=f"{day}T10:00:00+00:00")
     if not await store.wait_until_learned(_AGENT, user["id"], timeout=_TIMEOUT):
         raise RecollectError(f"learning from the messages took longer than {_TIMEOUT:g} seconds")
@@ -143,15 +153,21 @@ def main() -> int:
                 print(f"    lost or second: {each.text} ({each.relevance:.2f})")
             elif not each.has_answer and each.relevance >= DEFAULT_CUT:
                 print(f"    shown for nothing: {each.text} ({each.relevance:.2f})")
-    _print_blocks(asyncio.run(measure_blocks()))
+    _print_blocks("users", asyncio.run(measure_blocks("first_chats.json")))
+    answers = asyncio.run(measure_blocks("languages_and_groups.json"))
+    ids = list(dict.fromkeys(each.user_id for each in answers))
+    for name, its in (("languages and groups, chosen on", ids[::2]), ("reported", ids[1::2])):
+        _print_blocks(name, [each for each in answers if each.user_id in its])
     return 0
 
 
-def _print_blocks(answers: Sequence[Answer]) -> None:
-    answered = [each for each in answers if each.kind != "none"]
-    silent = [each for each in answers if each.kind == "none"]
-    for label, its in (("in the block", answered), ("silent", silent)):
-        print(f"{label}: {sum(each.is_right for each in its)} of {len(its)}")
+def _print_blocks(name: str, answers: Sequence[Answer]) -> None:
+    print(name)
+    kinds = sorted({each.kind for each in answers})
+    for kind in kinds:
+        its = [each for each in answers if each.kind == kind]
+        label = "silent" if kind == "none" else f"in the block ({kind})"
+        print(f"  {label}: {sum(each.is_right for each in its)} of {len(its)}")
     for each in answers:
         if not each.is_right:
             print(f"    {'shown for nothing' if each.kind == 'none' else f'lost ({each.kind})'}: {each.text}")

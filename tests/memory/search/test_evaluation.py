@@ -122,7 +122,7 @@ def plain(**changes: Any) -> dict[str, Any]:
             },
         ],
         "questions": [
-            {"text": "Which vegetables does Ada grow?", "evidence": ["1"], "kind": "single"},
+            {"text": "Where on the balcony does Ada grow tomatoes?", "evidence": ["1"], "kind": "single"},
             {"text": "When does Ada sail?", "evidence": ["3", "1"]},
         ],
     }

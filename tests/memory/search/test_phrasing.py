@@ -2,7 +2,14 @@
 
 import pytest
 
-from recollect.memory.search.phrasing import asked_part, asks_advice, asks_several, meant_role, without_frame
+from recollect.memory.search.phrasing import (
+    asked_part,
+    asks_about_person,
+    asks_advice,
+    asks_several,
+    meant_role,
+    without_frame,
+)
 from recollect.memory.search.query import LONGEST, understand
 
 
@@ -119,3 +126,24 @@ def test_a_hundred_kilobytes_of_anything_are_a_question(character: str) -> None:
     query = understand(character * 100_000)
     assert len(query.text) == LONGEST
     assert len(query.terms) <= 64
+
+
+@pytest.mark.parametrize(
+    ("question", "is_about_person"),
+    [
+        ("Where do I live?", True),
+        ("Where does she live?", True),
+        ("Wie heißt mein Hund?", True),
+        ("¿Dónde vivo?", True),
+        ("Как зовут моего кота?", True),
+        ("제 직업은 뭐예요?", True),
+        ("ما اسم قطتي؟", True),
+        ("他住在哪里？", True),
+        ("How do I sort a list?", False),
+        ("Which other cities are there?", False),
+        ("其他城市有哪些？", False),
+        ("Wie hoch ist der Mont Blanc?", False),
+    ],
+)
+def test_a_question_may_be_about_a_person_who_must_be_known(question: str, is_about_person: bool) -> None:
+    assert asks_about_person(question) is is_about_person

@@ -138,3 +138,26 @@ def test_names_are_left_out_of_what_is_embedded_but_roles_are_words() -> None:
 
 def test_a_text_that_is_nothing_but_a_name_stays() -> None:
     assert without_names("Ada", SPEAKERS) == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("How does Mohammed relax?", ("Muhammad",)),
+        ("Does Katherine's boat leak?", ("Kathryn Vale",)),
+        ("What did Ben cook?", ()),
+        ("What happened in March?", ()),
+    ],
+)
+def test_a_speaker_is_known_by_another_spelling_of_the_name(question: str, named: tuple[str, ...]) -> None:
+    assert understand(question, ["Muhammad", "Kathryn Vale", "Whit"]).speakers == named
+
+
+def test_a_spelling_that_two_speakers_share_names_neither() -> None:
+    assert understand("What did Kathrine say?", ["Katherine", "Kathryn"]).speakers == ()
+
+
+def test_a_question_about_the_user_is_the_question_of_the_user() -> None:
+    query = understand("Where does the user's sister live?")
+    assert (query.role, query.terms) == ("user", ("sister", "live"))
+    assert understand("用户住在哪里？").role == "user"

@@ -93,16 +93,24 @@ def test_no_document_and_no_question_have_no_relevance() -> None:
 
 def test_what_a_corpus_lacks_lowers_its_relevance_and_what_it_has_raises_it() -> None:
     by = Calibration()
-    usual = Signs(500, 0.2, 0.5, 0.5, 1.0, is_about_user=False, preference=0.0)
+    usual = Signs(500, 0.2, 0.5, 0.5, 0.4)
     before = log_odds(usual, by)
     assert log_odds(replace(usual, missing=0.9), by) < before
     raised = (
         replace(usual, coverage=0.8),
         replace(usual, similarity=0.8),
-        replace(usual, spread=1.3),
+        replace(usual, near=0.6),
         replace(usual, preference=0.3),
+        replace(usual, names_speaker=True),
     )
     assert all(log_odds(signs, by) > before for signs in raised)
+
+
+def test_few_documents_are_judged_by_their_lead_and_by_who_is_meant() -> None:
+    few = Signs(8, 1.0, 0.0, 0.2, 0.1)
+    before = log_odds(few, Calibration())
+    for more in (replace(few, lead=0.1), replace(few, is_personal=True), replace(few, names_speaker=True)):
+        assert log_odds(more, Calibration()) > before
 
 
 def test_a_hit_that_is_further_behind_is_less_likely() -> None:

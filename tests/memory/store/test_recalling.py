@@ -127,17 +127,42 @@ def test_the_text_says_what_now_is_and_gives_every_line_its_date() -> None:
     assert '> - 8 May 2026, user: "I see m2."' in text
 
 
-def test_of_a_fact_and_its_message_the_one_that_says_more_is_shown_with_the_score_of_the_message() -> None:
+def test_a_fact_and_its_message_are_one_line_with_the_score_of_the_message() -> None:
     known = entry("Ghent", 0.4, evidence=(Evidence("c1", "learned", "run"),))
+    same = turn("learned", 0.5, "I see Ghent.")
     elsewhere = replace(turn("learned", 0.3), conversation_id="c2")
-    built = block(entries=[known], turns=[turn("learned", 0.5), elsewhere])
+    built = block(entries=[known], turns=[same, elsewhere])
     assert [(line.conversation_id, line.id, line.score) for line in built.lines] == [
         (None, "Ghent", 0.5),
         ("c2", "learned", 0.3),
     ]
-    more = turn("learned", 0.2, "I see Ghent on Sundays, since Saturdays do not work for my son any more.")
-    built = block(entries=[known], turns=[more])
-    assert [(line.id, line.score) for line in built.lines] == [("learned", 0.2)]
+
+
+MORE = "I see Ghent on Sundays, since Saturdays do not work for my son any more."
+
+
+def test_a_message_that_says_more_than_its_fact_is_shown_instead() -> None:
+    known = entry("Ghent", 0.4, evidence=(Evidence("c1", "learned", "run"),))
+    built = block(entries=[known], turns=[turn("learned", 0.2, MORE)])
+    assert [(line.kind, line.id, line.score) for line in built.lines] == [("quote", "learned", 0.4)]
+
+
+def test_a_question_about_the_past_gets_the_fact_with_its_date_and_the_words() -> None:
+    known = entry("Ghent", 0.4, evidence=(Evidence("c1", "learned", "run"),))
+    (line,) = block(FORMER, entries=[known], turns=[turn("learned", 0.2, MORE)]).lines
+    assert line.id == "Ghent"
+    assert line.text.endswith(f'The user sees Ghent. Said: "{MORE}"')
+
+
+def test_words_with_another_value_than_their_fact_are_not_shown_with_it() -> None:
+    learned = (Evidence("c1", "learned", "run"),)
+    known = MemoryHit(
+        Entry("e", "memory", "profile", "The user weighs 77 kilos.", NOON, evidence=learned), 0.4, {}
+    )
+    said = turn("learned", 0.2, "I weigh 71 kilos, the form of the club asks for it every year.")
+    assert [line.text for line in block(entries=[known], turns=[said]).lines] == [
+        "7 May 2026: The user weighs 77 kilos."
+    ]
 
 
 @pytest.mark.parametrize("content", ["OK.", "Nice!", "哈哈。"])
@@ -161,7 +186,7 @@ def test_of_a_slot_only_the_newest_entry_stays() -> None:
 
 
 def test_hits_with_hardly_a_chance_are_left_out_however_good_the_best_one_is() -> None:
-    built = block(entries=[entry("a", 0.99), entry("b", 0.004)], turns=[turn("c", 0.03), turn("d", 0.004)])
+    built = block(entries=[entry("a", 0.99), entry("b", 0.003)], turns=[turn("c", 0.03), turn("d", 0.003)])
     assert ids(built.lines) == ["a", "c"]
 
 
@@ -328,6 +353,14 @@ def test_the_newest_wishes_are_in_every_block_and_others_only_if_they_are_releva
     assert ids(block(wishes=[hit.entry for hit in hits]).lines) == ["w0", "w1", "w2"]
 
 
+def test_a_wish_under_a_condition_is_in_the_block_only_if_it_fits_the_question() -> None:
+    hit = wish(0)
+    text = "The user wants version numbers when they ask about libraries."
+    named = replace(hit, score=0.5, entry=replace(hit.entry, text=text))
+    assert block(wishes=[named.entry]).lines == ()
+    assert ids(block(wishes=[named.entry], entries=[named]).lines) == ["w0"]
+
+
 # --- relevance ---
 
 
@@ -335,9 +368,9 @@ def test_the_newest_wishes_are_in_every_block_and_others_only_if_they_are_releva
     ("known", "quoted", "least", "most"),
     [
         (0.9, 0.9, 0.89, 0.91),
-        (0.05, 0.9, 0.6, 0.8),
-        (0.05, 0.6, 0.4, 0.45),
-        (0.9, 0.05, 0.1, 0.25),
+        (0.05, 0.9, 0.9, 0.9),
+        (0.6, 0.05, 0.3, 0.39),
+        (0.9, 0.05, 0.5, 0.6),
         (None, 0.7, 0.69, 0.71),
         (0.7, None, 0.69, 0.71),
         (None, None, 0, 0),

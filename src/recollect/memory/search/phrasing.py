@@ -8,7 +8,20 @@ import re
 from ..texts.terms import stem, terms
 from .dates import named_dates
 
-_FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|myself|we|our|us)\b|我|咱", re.IGNORECASE)
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|my|me|mine|myself|we|our|us|ich|mein(?:e[mnrs]?)?|mich|mir|wir|uns(?:er\w*)?|je|moi|mon|ma|mes|nous"
+    r"|notre|nos|yo|mi|mis|nosotros|vivo|tengo|soy|hago|puedo|io|mio|mia|eu|meu|minha|tenho|moro)\b|\bj['’]"
+    r"|\b(?:я|меня|мне|мо[йяеёию]|мо(?:его|ему|ей|их|им)|мы|нас|наш\w*)\b"
+    r"|我|咱|私|僕|俺|わたし|ぼく|(?<!\w)(?:나|난|내|제|저|우리)(?:가|는|를|의|에게|한테)?(?!\w)"
+    r"|(?<!\w)(?:أنا|لي|عندي|لدي|أسكن|أعيش|أعمل|أدرس|أستطيع|أحب|أخي|أختي|أمي|أبي|(?!ال)\w{2,}تي)(?!\w)",
+    re.IGNORECASE,
+)
+_THIRD_PERSON = re.compile(
+    r"\b(?:he|she|him|her|hers|his|er|ihm|ihn|elle|lui|él|ella|lei|ele|ela|он|она|его|её|ему|ей)\b"
+    r"|(?<!其)[他她](?!们|們)|彼|(?<!\w)그(?:녀\w?|는|가|의)(?!\w)",
+    re.IGNORECASE,
+)
+_HOW_TO = re.compile(r"\bhow (?:do|can|could|should|would) (?:i|we)\b", re.IGNORECASE)
 _TELL_ME = re.compile(r"\b(?:tell|give|show) me\b", re.IGNORECASE)
 # "you" is the assistant where it did or said something. In "can you tell me …" it is only asked to answer.
 _SAID = (
@@ -22,9 +35,6 @@ _ASSISTANT_ACTED = re.compile(
     rf"|\byour (?:\w+ )?(?:{_GIVEN})s?\b"
     r"|你(?:之前|上次|刚才|以前)?(?:说|建议|推荐|提到|告诉|给)",
     re.IGNORECASE,
-)
-_OF_THE_USER = re.compile(
-    r"\b(?:my|mine|our)\b|(?<!how )\b(?:am|was|do|did|have|had|should) (?:i|we)\b|我", re.IGNORECASE
 )
 _SUMMARY = re.compile(r"\b(?:summar\w+|overview|recap)\b|总结|概括|概述", re.IGNORECASE)
 _SEVERAL = re.compile(
@@ -76,6 +86,16 @@ _PAST = re.compile(
 )
 
 
+_THE_USER_OWNS = re.compile(r"\bthe user['’]s\b", re.IGNORECASE)
+_THE_USER = re.compile(r"\bthe user\b", re.IGNORECASE)
+
+
+def as_user(text: str) -> str:
+    """A question about "the user" as the user asks it, so that it is compared with what the user said."""
+    mine = _THE_USER.sub("I", _THE_USER_OWNS.sub("my", text))
+    return mine.replace("用户", "我").replace("用戶", "我")
+
+
 def asks_past(text: str) -> bool:
     """Whether a question is about the past, a change or a time, and not about what holds now."""
     return _PAST.search(asked_part(text)) is not None or bool(named_dates(text)[1])
@@ -93,9 +113,12 @@ def meant_role(text: str) -> str | None:
     return "user" if _FIRST_PERSON.search(_TELL_ME.sub(" ", text)) else None
 
 
-def asks_about_user(text: str) -> bool:
-    """Whether a question is about the user as a person: about "my job", and not "how do I …"."""
-    return bool(_OF_THE_USER.search(text))
+def asks_about_person(text: str) -> bool:
+    """Whether a question is about the user, or about somebody who must be known: "Where does she live?".
+
+    "How do I sort a list?" is about neither.
+    """
+    return _THIRD_PERSON.search(text) is not None or meant_role(_HOW_TO.sub(" ", text)) == "user"
 
 
 def asks_advice(text: str) -> bool:

@@ -12,8 +12,9 @@ from ..texts.terms import search_terms, stem, terms
 from .dates import NamedDate, Stretch, named_dates, relative_stretches
 from .phrasing import (
     FRAME_TERMS,
+    as_user,
     asked_part,
-    asks_about_user,
+    asks_about_person,
     asks_advice,
     asks_all,
     asks_name,
@@ -45,6 +46,9 @@ _QUESTION_WORDS = re.compile(  # of languages without spaces
 )
 _QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,200})[\"”」』》]")
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]+")
+_VOWEL = re.compile(r"[aeiouy]")
+_SAME_SOUND = str.maketrans("czq", "ksk")
+_FEWEST_SOUNDS = 3  # of a name that is known by another spelling of it
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,8 @@ class Query:
     """Whether the answer may be spread over several documents."""
     asks_all: bool = False
     """Whether it asks for all that is known about the user."""
-    asks_about_user: bool = False
-    """Whether it is about the user as a person."""
+    asks_about_person: bool = False
+    """Whether it is about the user, or about somebody who must be known: "Where does she live?"."""
     asks_advice: bool = False
     """Whether the answer depends on what the user prefers."""
 
@@ -95,10 +99,11 @@ class Query:
 
 def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = None) -> Query:
     """Parse a question about these speakers. Relative dates such as "yesterday" need `today`."""
-    text = text[-LONGEST:]
+    speakers = tuple(speakers)
+    text = _with_known_names(as_user(text[-LONGEST:]), speakers)
     question = asked_part(text)
     words = frozenset(terms(text))
-    named = _named_in(words, tuple(speakers))
+    named = _named_in(words, speakers)
     undated, asked = _read(question)
     wanted = _terms(undated, named)
     around = set() if question == text else {*_terms(text, named)} - {*wanted}
@@ -133,7 +138,7 @@ def _read(question: str) -> tuple[str, Query]:
         asks_newest=asks_newest(question),
         asks_several=asks_several(question),
         asks_all=asks_all(question),
-        asks_about_user=asks_about_user(question),
+        asks_about_person=asks_about_person(question),
         asks_advice=asks_advice(question),
     )
 
@@ -149,6 +154,32 @@ def without_names(text: str, speakers: Collection[str]) -> str:
 def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
     longest_first = sorted(names, key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?:['’]s)?(?!\w)")
+
+
+def _with_known_names(text: str, speakers: tuple[str, ...]) -> str:
+    """A text with the names of speakers as these spell them: "Mohammed" is "Muhammad" if nobody else is."""
+    words = (word for each in speakers if each.lower() not in ROLES for word in _CAPITALIZED.findall(each))
+    spelled: dict[str, set[str]] = {}
+    for word in words:
+        spelled.setdefault(_sounds(word), set()).add(word)
+
+    def known(match: re.Match[str]) -> str:
+        sounds = _sounds(match.group())
+        others = spelled.get(sounds, set())
+        is_other = (
+            len(sounds) >= _FEWEST_SOUNDS and len(others) == 1 and match.group().lower() not in _STOP_WORDS
+        )
+        return next(iter(others)) if is_other else match.group()
+
+    return _CAPITALIZED.sub(known, text) if spelled else text
+
+
+@lru_cache(maxsize=4096)
+def _sounds(name: str) -> str:
+    """The consonants of a name as they sound, each once: the rest is spelled in many ways."""
+    heard = name.lower().replace("ph", "f").translate(_SAME_SOUND)
+    left = heard[:1] + _VOWEL.sub("", heard[1:])
+    return "".join(each for each, after in zip(left, [*left[1:], ""], strict=True) if each != after)
 
 
 def _named_in(words: frozenset[str], speakers: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from .relevance import (
     chance,
     estimated_similarity,
     hit_chances,
+    lead_of,
     log_odds,
-    spread_of,
+    mean_of_best,
 )
 from .words import Matches, match, score_passages, score_rows, score_sessions
 
@@ -121,8 +122,6 @@ class Scores:
     """The share of the question that each passage covers."""
     similar: Floats | None
     """The similarity of each passage to the question; `None` without vectors."""
-    usual: Floats | None
-    """The same for the documents that show what is usual."""
 
 
 def rank(
@@ -154,12 +153,10 @@ def rank(
     shown = None if keep is None else _flags(best, len(corpus))
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
     relevance = chance(odds) if shown is None or best else 0.0
-    chances = (
-        hit_chances(_hit_signs(best, total, scores, corpus), odds, corpus.collection_size, by) if best else []
-    )
-    # No hit is more likely to be relevant than that anything is.
-    hits = _hits(best[:limit], [min(each, relevance) for each in chances[:limit]], scores, corpus)
-    return Ranking(hits, relevance)
+    if not best:
+        return Ranking((), relevance)
+    chances = hit_chances(_hit_signs(best, total, scores, corpus), odds, corpus.collection_size, by)
+    return Ranking(_hits(best[:limit], chances[:limit], scores, corpus), relevance)
 
 
 def score(
@@ -173,14 +170,13 @@ def score(
     matches = match(query.terms, corpus, query.further)
     words = score_passages(matches, corpus)
     similar = corpus.similarities(vector)
-    usual = similar if corpus.usual is corpus else corpus.usual.similarities(vector)
     farthest = None if corpus.background is None or vector is None else corpus.background.farthest(vector)
     own = _own(matches, words, _meaning(corpus, similar, farthest), corpus, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
     parts = {**own, **_context(query, matches, together, corpus, weights)}
     near = _share_of_best(together)
     parts |= {**_persons(query, corpus, weights, near), **_hints(query, corpus, weights, quotes)}
-    return Scores({name: its for name, its in parts.items() if its.any()}, matches, words, similar, usual)
+    return Scores({name: its for name, its in parts.items() if its.any()}, matches, words, similar)
 
 
 def _own(
@@ -335,23 +331,26 @@ def quoted_share(query: Query, text: str) -> float:
 def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None = None) -> Signs:
     """What the scores show of the question as a whole. With `among`, only these rows count."""
     words, similar, matches = scores.words, scores.similar, scores.matches
+    covered = corpus.best_of_passages(words)
+    nearest = estimated_similarity(covered) if similar is None else corpus.best_of_passages(similar)
     if among is not None:
-        inside = among[corpus.passage_column("row")]
-        words, similar = words[inside], None if similar is None else similar[inside]
+        covered, nearest = covered[among], nearest[among]
     # Names of speakers and dates are no terms, but words of the question that the corpus may know.
     dated = scores.parts["date"] if "date" in scores.parts else np.zeros(0)
     has_date = best_value(dated if among is None or not len(dated) else dated[among]) > 0
     known = _RARITY_OF_A_NAME * (len(query.speakers) + has_date)
     total = float(matches.asked.sum())
     asked = (total + known) or 1.0
-    coverage = (best_value(words) * total + known) / asked
+    coverage = (best_value(covered) * total + known) / asked
     return Signs(
         documents=corpus.collection_size,
         missing=matches.missing(among) * total / asked,
         coverage=coverage,
-        similarity=estimated_similarity(coverage) if similar is None else best_value(similar),
-        spread=spread_of(scores.usual),
-        is_about_user=query.asks_about_user,
+        similarity=estimated_similarity(coverage) if similar is None else best_value(nearest),
+        near=mean_of_best(nearest),
+        lead=lead_of(nearest),
+        is_personal=query.asks_about_person,
+        names_speaker=bool(query.speakers),
         preference=_nearest_preference(query, scores.similar, corpus, among),
         is_in_pairs=any(map(is_pair, query.terms)),
     )

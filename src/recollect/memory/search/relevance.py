@@ -1,9 +1,7 @@
 """Whether a corpus has anything to say about a question, and the chance that a hit is relevant.
 
-Most numbers here were fitted: on questions with known answers, and on questions asked of a corpus that has no
-answer. `benchmarks/search/fit.py` does that, and says how the present numbers came about. Those for few
-documents (`few_…`) and for preferences were chosen by hand, on the users of
-`benchmarks/search/first_minute.py` and on one collection.
+The numbers were fitted: on questions with known answers, and on questions asked of a corpus that has no
+answer. `benchmarks/search/fit.py` does that, and says how the present numbers came about.
 """
 
 from dataclasses import dataclass
@@ -15,11 +13,10 @@ from .documents import Floats
 
 Number = TypeVar("Number", float, Floats)
 
-_USUAL_SPREAD = 0.09
-_USUAL_COUNT = 50  # documents that a corpus must have for its figures to count half
+_USUAL_COUNT = 75  # documents that a corpus must have for its figures to count half
+_NEAREST = 5  # documents whose similarities count together
 
 _CLOSE = 0.05  # by which a hit may score less than the best one and be about as good
-_MOST_ODDS = 4.0
 _MOST_LEAD = 0.5
 
 
@@ -34,11 +31,15 @@ class Signs:
     """The share of the question that the best passage covers."""
     similarity: float
     """The similarity in meaning of the best passage; an estimate if there are no vectors."""
-    spread: float
-    """The spread of the similarities: if nothing is about the question, all passages are equally far."""
-    is_about_user: bool
-    """Whether the question is about the user as a person."""
-    preference: float
+    near: float
+    """The mean similarity of the nearest documents: what is talked about comes up more than once."""
+    lead: float = 0.0
+    """By how much the nearest document is more similar than the next one."""
+    is_personal: bool = False
+    """Whether the question is about the user ("I") or a person who must be known ("she")."""
+    names_speaker: bool = False
+    """Whether the question names somebody who speaks here."""
+    preference: float = 0.0
     """If the question asks for advice: the similarity of the nearest preference that the user stated."""
     is_in_pairs: bool = False
     """Whether the question is in a language without spaces, whose terms are pairs of characters."""
@@ -48,34 +49,36 @@ class Signs:
 class Calibration:
     """The weights of the signs in the log-odds of a search, and of a hit's score in those of the hit.
 
-    A corpus of few documents lacks most words of any question. It is judged by `few_…` alone, and a larger
-    one less and less so.
+    A corpus of few documents lacks most words of any question. It is judged by `few_…`, and a larger one less
+    and less so.
     """
 
-    bias: float = -3.0
-    missing: float = -2.96
-    coverage: float = 3.39
-    similarity: float = 4.26
-    spread: float = 1.09
-    in_pairs: float = 1.77
-    preference: float = 12.0
-    few_bias: float = -4.4
-    few_coverage: float = 13.0
-    few_similarity: float = 13.5
-    few_about_user: float = 1.5
-    few_preference: float = 6.0
-    best: float = 0.82
-    """What it is worth in the log-odds of a hit to be the best one."""
-    behind: float = 1.93
+    bias: float = -4.9
+    missing: float = -6.76
+    """What missing words cost, unless the question asks for advice: a preference shares no word with it."""
+    coverage: float = 1.8
+    similarity: float = 4.55
+    near: float = 5.58
+    in_pairs: float = 4.67
+    preference: float = 7.3
+    names_speaker: float = 3.07
+    few_bias: float = 0.1
+    few_missing: float = -5.28
+    few_coverage: float = 2.35
+    few_similarity: float = 6.04
+    few_lead: float = 7.69
+    few_personal: float = 2.98
+    few_names_speaker: float = 2.79
+    best: float = 1.09
+    """What it is worth to a hit to be about as good as the best one."""
+    behind: float = 2.5
     """What it costs a hit to score less than the best one."""
-    relevance: float = 0.39
-    """What the log-odds of the whole search are worth in those of a hit."""
-    hit_coverage: float = 0.82
+    hit_coverage: float = 0.48
     """What the share of the question is worth that the hit itself covers."""
-    hit_similarity: float = 1.69
-    lead: float = 5.37
+    hit_similarity: float = 1.78
+    hit_lead: float = 5.04
     """What it is worth to score more than the next hit."""
-    hit_bias: float = -4.53
+    hit_bias: float = -2.87
     few_hit_bias: float = -1.8
 
 
@@ -97,41 +100,52 @@ class HitSigns:
 
 def log_odds(signs: Signs, by: Calibration) -> float:
     """The log-odds that a corpus has something to say about a question."""
+    missing = 0.0 if signs.preference else signs.missing
     many = (
         by.bias
-        + by.missing * signs.missing
+        + by.missing * missing
         + by.coverage * signs.coverage
         + by.similarity * signs.similarity
-        + by.spread * signs.spread
+        + by.near * signs.near
         + by.in_pairs * signs.is_in_pairs
         + by.preference * signs.preference
+        + by.names_speaker * signs.names_speaker
     )
-    few = by.few_bias + by.few_coverage * signs.coverage + by.few_similarity * signs.similarity
-    few += by.few_about_user * signs.is_about_user + by.few_preference * signs.preference
+    few = (
+        by.few_bias
+        + by.few_missing * missing
+        + by.few_coverage * signs.coverage
+        + by.few_similarity * signs.similarity
+        + by.few_lead * signs.lead
+        + by.few_personal * signs.is_personal
+        + by.few_names_speaker * signs.names_speaker
+    )
     size = _size(signs.documents)
     return size * many + (1 - size) * few
 
 
 def hit_chances(hits: HitSigns, odds: float, documents: int, by: Calibration) -> list[float]:
-    """The chances that hits are relevant. None has a higher one than a hit before it."""
-    weights = np.array([by.best, by.behind, by.relevance, by.hit_coverage, by.hit_similarity, by.lead])
+    """The chances that hits are relevant: that there is anything to say, and that it is this hit.
+
+    None has a higher one than a hit before it.
+    """
+    weights = np.array([by.best, by.behind, by.hit_coverage, by.hit_similarity, by.hit_lead])
     size = _size(documents)
     bias = size * by.hit_bias + (1 - size) * by.few_hit_bias
-    chances = _chances(bias + hit_features(hits, odds) @ weights)
+    chances = chance(odds) * _chances(bias + hit_features(hits) @ weights)
     falling: list[float] = np.minimum.accumulate(chances).tolist()
     return falling
 
 
 def _size(documents: int) -> float:
     """How large a corpus is, from 0 to 1."""
-    return documents / (documents + _USUAL_COUNT)
+    return documents**2 / (documents**2 + _USUAL_COUNT**2)
 
 
-def hit_features(hits: HitSigns, odds: float) -> Floats:
+def hit_features(hits: HitSigns) -> Floats:
     """For each hit: whether it is about as good as the best one, how far behind, and the other signs."""
-    known = np.full(len(hits.behind), min(max(odds, -_MOST_ODDS), _MOST_ODDS))
     near = np.exp(-hits.behind / _CLOSE)
-    return np.stack([near, -hits.behind, known, hits.coverage, hits.similarity, hits.lead], axis=1)
+    return np.stack([near, -hits.behind, hits.coverage, hits.similarity, hits.lead], axis=1)
 
 
 def chance(odds: float) -> float:
@@ -149,12 +163,19 @@ def estimated_similarity(coverage: Number) -> Number:
     return 0.28 + 0.5 * coverage
 
 
-def spread_of(similar: Floats | None) -> float:
-    """The spread of similarities, where 1 is usual. Few of them say little: they stay near 1."""
-    if similar is None or not len(similar):
-        return 1.0
-    total = len(similar) * float(np.std(similar)) / _USUAL_SPREAD + _USUAL_COUNT
-    return total / (len(similar) + _USUAL_COUNT)
+def mean_of_best(values: Floats) -> float:
+    """The mean of the highest values; 0 if there is none."""
+    return float(_highest(values, _NEAREST).mean()) if len(values) else 0.0
+
+
+def lead_of(values: Floats) -> float:
+    """By how much the highest value is more than the next one."""
+    best = np.sort(_highest(values, 2))
+    return float(best[1] - best[0]) if len(best) == 2 else 0.0
+
+
+def _highest(values: Floats, count: int) -> Floats:
+    return np.partition(values, len(values) - count)[-count:] if len(values) > count else values
 
 
 def best_value(values: Floats) -> float:

@@ -4,7 +4,6 @@
 of the service, the proxy, the MCP server and the command line show the lines of its block.
 """
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,8 @@ from ..lifetime import state_of
 from ..search.filters import check_chance
 from ..search.lookup import SearchResult
 from ..search.phrasing import asks_all, asks_past, asks_several
-from ..search.relevance import chance
-from ..texts.endings import corrects, ends
+from ..texts.any_case import AnyCase
+from ..texts.endings import corrects, ends, says_end
 from ..texts.similarity import gist_of
 from ..texts.synonyms import LIGHT
 from ..texts.terms import terms
@@ -30,16 +29,23 @@ from ..times import format_date, start_of
 
 _Hit = TypeVar("_Hit", MemoryHit, TurnHit)
 
-_WEIGHT_OF_MESSAGES = 0.8  # in the chance that there is anything to say; the entries have the rest
-_LEAST_DOUBT = 1e-4
-_LEAST_CHANCE = 0.01  # that a hit is relevant; below it, more lines would only distract
-_LEAST_SHARE = 0.03  # of the best chance: in a small memory, every message has some chance
+_WEIGHT_OF_LEARNED = 0.6  # of what entries say of the chance that there is anything to say
+_LEAST_CHANCE = 0.004  # that a hit is relevant; below it, more lines would only distract
+_LEAST_SHARE = 0.1  # of the best chance, if even that is low: a caller may ask for what is nearest anyway
 _SHARE_OF_LINE = 12  # a quote takes at most this part of the budget
 _SHORTEST_QUOTE = 40  # tokens to which a quote is not shortened further, however small the budget is
-_AS_MUCH = 0.6  # of the terms of a message, for a fact that says as much
+_AS_MUCH = 0.6  # of the terms of a message that its fact must have to say as much
 _FEWEST_TERMS = 3  # of a message without a number that is worth a line
+_ENOUGH = 200  # characters of a message that are read for them
 _MOST_BETWEEN = 3  # positions from a message to the correction of it
+_VALUE = re.compile(r"\b[A-Z]\w*|\d+")
+_ASIDE = re.compile(r"\([^)]*\)|（[^）]*）")
+_SAID = "Said:"
 _MOST_WISHES = 3  # that are in a block whatever the question is
+_LEAST_CHANCE_OF_WISH = 0.1  # of a wish that is not in every block
+_CONDITION = AnyCase(
+    r"\b(?:when|whenever|if|unless|wenn|falls|quand|si|cuando|se|quando)\b", "当|當|如果|时候|時候|если|когда"
+)
 _SENTENCE = re.compile(r"[^.!?。！？\n]*(?:[.!?]+(?=\s|$)|[。！？]+|\n+|[.!?])?")
 
 
@@ -65,24 +71,11 @@ class Cut:
 def relevance_of(known: MemorySearch, said: TurnSearch) -> float:
     """The chance that entries and messages together have anything to say about a question.
 
-    The messages count more: everything that was learned is among them. If only one of the searches finds
-    anything at all, that one decides. An entry that was written by hand is in no message, so messages that
-    do not mention it do not count against it.
+    The messages count more: everything that was learned is among them. An entry that was written by hand is
+    in no message, so messages that do not mention it do not count against it.
     """
-    odds = [(_odds(each.relevance), weight) for each, weight in _weighed(known, said) if each.hits]
-    total = sum(weight for _, weight in odds)
-    both = chance(sum(each * weight for each, weight in odds) / total) if total else 0.0
-    is_learned = not known.hits or bool(known.hits[0].entry.evidence)
-    return both if is_learned else max(both, known.relevance)
-
-
-def _weighed(known: MemorySearch, said: TurnSearch) -> tuple[tuple[MemorySearch | TurnSearch, float], ...]:
-    return (known, 1 - _WEIGHT_OF_MESSAGES), (said, _WEIGHT_OF_MESSAGES)
-
-
-def _odds(chance: float) -> float:
-    sure = min(max(chance, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
-    return math.log(sure / (1 - sure))
+    is_learned = bool(said.hits and known.hits and known.hits[0].entry.evidence)
+    return max(said.relevance, (_WEIGHT_OF_LEARNED if is_learned else 1.0) * known.relevance)
 
 
 @dataclass(frozen=True)
@@ -111,17 +104,20 @@ def build_block(
     quoting = _Quoting(query, size, tokenizer or estimate_text_tokens)
     outdated = _outdated_in(found)
     left_out = frozenset() if is_past else outdated
-    least = max(_LEAST_CHANCE, _LEAST_SHARE * _best_chance(found))
+    chances = [hit.score for hit in found.entries]
+    chances += [hit.score for hit in found.turns if _key_of(hit) not in left_out]
+    least = min(_LEAST_CHANCE, _LEAST_SHARE * max(chances, default=0.0))
     facts = _fact_lines(found.entries, now, 0.0 if asks_all(query) else least)
     quotes = [
         quoting.line(hit, is_earlier=_key_of(hit) in outdated)
         for hit in found.turns
         if hit.score >= least and _key_of(hit) not in left_out and _says_something(hit.message)
     ]
-    lines = _each_once(facts, quotes)
+    lines, words = _each_once(facts, quotes)
     lines.sort(key=lambda line: (line.reason == "doubtful", -line.score))
     lines = newest_first(lines, query, keep_older=is_past)
     lines = with_latest_word(lines, found.turns, query, keep_ended=is_past)
+    lines = [_with_words(line, words, keep_fact=is_past) for line in lines]
     wishes = _wish_lines(found)
     block = Block((*wishes, *lines), now)
     shown = block.render(budget=budget, tokenizer=tokenizer).shown
@@ -133,40 +129,50 @@ def build_block(
     return replace(block, lines=(*kept_wishes, *kept))
 
 
-def _each_once(facts: Sequence[Line], quotes: Sequence[Line]) -> list[Line]:
-    """The lines without what another one says: of a fact and its message, the one that says more.
+def _each_once(facts: Sequence[Line], quotes: Sequence[Line]) -> tuple[list[Line], dict[MessageKey, Line]]:
+    """The lines without what another one says, and the quotes that go with a fact, by their message.
 
-    A fact is told better than a message that says as much, and takes its score: the search of messages knows
-    more texts to compare with.
+    A fact tells a message better, takes the score of it, and is followed by its words if they say more. A
+    doubtful fact gives way to its message.
     """
     quoted = {line.messages[0]: line for line in quotes}
     kept: list[Line] = []
+    words: dict[MessageKey, Line] = {}
     for fact in facts:
         its = [quoted[key] for key in fact.messages if key in quoted]
-        fuller = [
-            quote for quote in its if fact.reason == "doubtful" or _size(fact) < _AS_MUCH * _size(quote)
-        ]
-        for quote in its:
-            if quote not in fuller:
-                del quoted[quote.messages[0]]
-        if not fuller:
-            score = max((quote.score for quote in its), default=fact.score)
-            kept.append(replace(fact, score=score))
+        if fact.reason == "doubtful" and its:
+            continue
+        its += [words[key] for key in fact.messages if key in words]
+        kept.append(replace(fact, score=max([fact.score, *(quote.score for quote in its)])))
+        words |= {quote.messages[0]: quote for quote in its}
     each: dict[str, Line] = {}
-    for line in quoted.values():  # the best first
+    for line in (line for key, line in quoted.items() if key not in words):  # the best first
         each.setdefault(_core(line), line)
-    return [*kept, *each.values()]
+    return [*kept, *each.values()], words
 
 
-def _size(line: Line) -> int:
-    return len(terms(_core(line)))
+def _with_words(line: Line, words: dict[MessageKey, Line], *, keep_fact: bool) -> Line:
+    """The words of the last message of a fact if they say more, or both: only the fact has a date worked out.
+
+    Nothing is quoted twice.
+    """
+    quote = words.pop(line.messages[-1], None) if line.kind == "fact" and line.messages else None
+    if quote is None or _tells(line, quote):
+        return line
+    if not keep_fact:
+        return replace(quote, score=line.score)
+    return replace(line, text=f"{line.text} {_SAID} {_core(quote)}")
+
+
+def _tells(fact: Line, quote: Line) -> bool:
+    """Whether a fact says as much as the words that it was learned from, or another value than they do."""
+    told, said = _core(fact), frozenset(terms(_core(quote))) - LIGHT
+    if not said.issuperset(terms(" ".join(_VALUE.findall(_ASIDE.sub("", told))[1:]))):
+        return True  # what was said first was corrected
+    return len(said.intersection(terms(told))) >= _AS_MUCH * len(said)
 
 
 # --- facts ---
-
-
-def _best_chance(found: Found) -> float:
-    return max((hit.score for hits in (found.entries, found.turns) for hit in hits), default=0.0)
 
 
 def _fact_lines(hits: Sequence[MemoryHit], now: datetime, least: float) -> list[Line]:
@@ -276,7 +282,8 @@ class _Quoting:
 
 def _says_something(message: Message) -> bool:
     """Whether a message is more than "OK" or "Nice!"."""
-    return len(terms(message.content)) >= _FEWEST_TERMS or any(map(str.isdigit, message.content))
+    start = message.content[:_ENOUGH]
+    return len(terms(start)) >= _FEWEST_TERMS or any(map(str.isdigit, start))
 
 
 def quoted_passage(hit: TurnHit, line: Line) -> str:
@@ -360,10 +367,11 @@ def with_latest_word(
     or marked as earlier if it is kept.
     """
     asked = _asked_terms(query)
+    ending = [line for line in lines if line.reason != "doubtful" and says_end(_core(line))]
     ended = {
         line.id
+        for later in ending
         for line in lines
-        for later in lines
         if later.time > line.time
         and line.reason != "earlier"
         and _speaker(later) == _speaker(line)
@@ -459,9 +467,9 @@ def _mark_earlier(line: Line) -> Line:
 
 
 def _wish_lines(found: Found) -> list[Line]:
-    """The newest wishes, and of the others those that a search for the question found."""
+    """The newest wishes, and of the others and of those under a condition the ones that fit the question."""
     scores = {hit.entry.content_id: hit.score for hit in found.entries}
-    newest = {entry.content_id for entry in found.wishes[:_MOST_WISHES]}
+    always = [entry.content_id for entry in found.wishes if not _CONDITION.search(entry.text)][:_MOST_WISHES]
     return [
         Line(
             "wish",
@@ -474,5 +482,5 @@ def _wish_lines(found: Found) -> list[Line]:
             _evidence_of(entry),
         )
         for entry in found.wishes
-        if entry.content_id in newest or scores.get(entry.content_id, 0.0) >= _LEAST_CHANCE
+        if entry.content_id in always or scores.get(entry.content_id, 0.0) >= _LEAST_CHANCE_OF_WISH
     ]

@@ -18,6 +18,9 @@ _ENDS = AnyCase(
     r"\b(?:nicht mehr|aufgehört|abgesagt|ne .{1,20} plus|arrêté|ya no|dejé de|non .{1,20} più|smesso"
     r"|não .{1,20} mais|parei de)\b|不再|已[经經]不|戒了|больше не|もう.{0,8}ない|やめた|더 ?이상|그만뒀",
 )
+_OF_AN_END = frozenset(
+    terms("longer anymore any more stopped quit gave given took got rid called off nicht mehr")
+)
 _CORRECTS = AnyCase(
     r"^\W*(?:no,? wait|wait,|no,? sorry|sorry,? i meant|i meant|i mean[t,]|correction|scratch that|my mistake"
     r"|oops|typo|actually,? no|no,? actually|nein,? doch|ich meinte|korrektur|non,? en fait|je voulais dire"
@@ -33,7 +36,12 @@ def ends(later: str, earlier: str, asked: Collection[str] = ()) -> bool:
         return False
     clauses = (clause for clause in _CLAUSE.findall(later) if _ENDS.search(clause))
     ended = frozenset(term for clause in clauses for term in _meant(clause))
-    return bool((ended & _meant(earlier)) - frozenset(asked))
+    return bool((ended & _meant(earlier)) - frozenset(asked) - _OF_AN_END)
+
+
+def says_end(text: str) -> bool:
+    """Whether a sentence says that something ended."""
+    return _ENDS.search(text)
 
 
 def corrects(later: str) -> bool:
