@@ -194,7 +194,7 @@ _EXTRA_OF_DRIVER = {
 def parse_url(url: str) -> URL:
     """The URL with an async driver that is installed. Raises `ValueError` if it is invalid."""
     try:
-        parsed = make_url(name_hosts(url))
+        parsed = make_url(name_hosts(url) if isinstance(url, str) else url)
         parsed = parsed.set(drivername=_ASYNC_DRIVERS.get(parsed.drivername, parsed.drivername))
         dialect = parsed.get_dialect(_is_async=True)
     except (ArgumentError, NoSuchModuleError, ValueError):
