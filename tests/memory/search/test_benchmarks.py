@@ -50,7 +50,7 @@ def test_a_fit_prints_the_numbers_of_a_calibration(
 
 
 def test_a_new_user_gets_answers_and_nothing_else() -> None:
-    answers = asyncio.run(measure_blocks())
+    answers = asyncio.run(measure_blocks("first_chats.json"))
     answered = [each for each in answers if each.kind != "none"]
     silent = [each for each in answers if each.kind == "none"]
     assert (len(answered), len(silent)) == (30, 30)
