@@ -115,6 +115,7 @@ class ListEntriesOf(EntryFilters, Operation[list[tuple[int, Entry]] | None]):
         "/v1/memories/{memory_id}/entries",
         "entries.list",
         "List the entries of a memory",
+        codes=("not_found",),
         names={"content_type": "type"},
         listing=Listing("entries", itemgetter(0)),
     )
