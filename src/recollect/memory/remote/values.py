@@ -143,6 +143,7 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     int: lambda answer: int(answer["deleted"]),
     Entry: entry_from,
     Memory: Memory.from_dict,
+    Conversation: conversation_from,
     tuple[int, Entry]: lambda row: (int(row["position"]), entry_from(row)),
     MemorySearch: memory_search_from,
     TurnSearch: turn_search_from,

@@ -22,6 +22,7 @@ from ...errors import InvalidValueError
 from ...service_client import is_service_url
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
+from ..operations.conversations import GetConversation, GetConversationOutline
 from ..operations.description import Operation, result_of
 from ..operations.entries import ConfirmEntry, DeleteEntry, GetEntry, GetHistory, RejectEntry
 from ..operations.lists import (
@@ -219,8 +220,10 @@ class MemoryStore:
     open_conversation = _writer(ConversationWriter.open_conversation)
     append_messages = _writer(ConversationWriter.append_messages)
     close_conversation = _writer(ConversationWriter.close_conversation)
-    get_conversation = _reader(ConversationReader.get_conversation)
-    get_conversation_outline = _reader(ConversationReader.get_conversation_outline)
+    get_conversation = _operation(GetConversation, lambda parts: parts.reader.get_conversation)
+    get_conversation_outline = _operation(
+        GetConversationOutline, lambda parts: parts.reader.get_conversation_outline
+    )
     list_conversations = _operation(ListConversations, lambda parts: parts.reader.list_conversations)
     find_conversations = _operation(FindConversations, lambda parts: parts.reader.find_conversations)
     list_messages = _reader(ConversationReader.list_messages)
