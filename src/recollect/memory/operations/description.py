@@ -118,6 +118,10 @@ class Route:
     scope: Scope = "read"
     unless_admin: tuple[str, ...] = ()
     """Arguments that are required of a caller whose key lacks the scope admin."""
+    codes: tuple[str, ...] = ()
+    """The codes of the problems that it may answer with, besides those of every request."""
+    is_repeatable: bool = False
+    """Whether a change may be sent twice: the second time, it changes nothing."""
     is_search: bool = False
     """Whether it is a POST that changes nothing. It is audited only if it needs the scope admin."""
     names: Mapping[str, str] = field(default_factory=dict)

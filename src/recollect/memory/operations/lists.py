@@ -115,6 +115,7 @@ class ListEntriesOf(EntryFilters, Operation[list[tuple[int, Entry]] | None]):
         "/v1/memories/{memory_id}/entries",
         "entries.list",
         "List the entries of a memory",
+        codes=("not_found",),
         names={"content_type": "type"},
         listing=Listing("entries", itemgetter(0)),
     )
@@ -200,7 +201,6 @@ class ListRuns(Operation[list[Run]]):
 
     status: Annotated[RunStatus | None, "Only runs with this status."] = None
     conversation_id: Annotated[Key | None, "Only runs that learn from this conversation."] = None
-    _: KW_ONLY
     after: Annotated[Position | None, "The id of the last run on the previous page."] = None
     limit: Annotated[Rows, "The most runs."] = 50
 
@@ -220,6 +220,5 @@ class ListNewestRuns(Operation[list[Run]]):
 
     status: Annotated[RunStatus | None, "Only runs with this status."] = None
     conversation_id: Annotated[Key | None, "Only runs that learn from this conversation."] = None
-    _: KW_ONLY
     before: Annotated[Position | None, "The `position` of the last run on the previous page."] = None
     limit: Annotated[Rows, "The most runs."] = 50

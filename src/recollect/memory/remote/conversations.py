@@ -19,12 +19,14 @@ from ..conversation import (
     read_messages,
     strategy_to_column,
 )
+from ..operations.conversations import GetConversation
 from ..store.conversation_reader import ConversationReader
 from ..store.conversation_writer import ConversationWriter
 from ..store.lookup import check_seconds
 from ..times import check_said, format_time, now
 from .pages import RemoteList
-from .values import conversation_from, message_from, outline_from, settings_from
+from .requests import send
+from .values import conversation_from, message_from, settings_from
 
 _CONVERSATIONS = "/v1/conversations"
 _KIND = "conversations"
@@ -33,9 +35,8 @@ _KIND = "conversations"
 class RemoteConversationWriter(ConversationWriter):
     """Records conversations in a service."""
 
-    def __init__(self, client: ServiceClient, reader: "RemoteConversationReader") -> None:
+    def __init__(self, client: ServiceClient) -> None:
         self._client = client
-        self._remote_reader = reader
 
     async def record_conversation(
         self,
@@ -130,7 +131,7 @@ class RemoteConversationWriter(ConversationWriter):
             await self._client.change("POST", path, is_repeatable=True)
         except NotFoundOnServiceError:
             return None
-        return await self._remote_reader.get_conversation(conversation_id)
+        return await send(self._client, GetConversation(conversation_id))
 
     async def get_conversation_settings(self, conversation_id: str) -> ConversationSettings | None:
         """The settings of a conversation; `None` if it does not exist."""
@@ -162,7 +163,7 @@ class RemoteConversationWriter(ConversationWriter):
         return settings_from(conversation_id, changed)
 
     async def _read_back(self, conversation_id: str) -> Conversation:
-        stored = await self._remote_reader.get_conversation(conversation_id)
+        stored = await send(self._client, GetConversation(conversation_id))
         if stored is None:
             raise ConflictError("the conversation was erased while it was being recorded")
         return stored
@@ -173,17 +174,6 @@ class RemoteConversationReader(ConversationReader):
 
     def __init__(self, client: ServiceClient) -> None:
         self._client = client
-
-    async def get_conversation(self, conversation_id: str) -> Conversation | None:
-        """A conversation with its messages; `None` if it does not exist."""
-        found = await self._client.find(join_path(_KIND, check_id("conversation_id", conversation_id)))
-        return None if found is None else conversation_from(found)
-
-    async def get_conversation_outline(self, conversation_id: str) -> dict[str, Any] | None:
-        """A conversation without its messages, as in `list_conversations`; `None` if it does not exist."""
-        path = join_path(_KIND, check_id("conversation_id", conversation_id), "outline")
-        found = await self._client.find(path)
-        return None if found is None else outline_from(found)
 
     async def list_messages(
         self, conversation_id: str, *, after: int | None = None, around: str | None = None, limit: int = 100

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from ...errors import InvalidTypeError
-from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
+from ...service_client import ServiceClient, join_path
 from ...sessions.settings import check_limit
 from ...sql.columns import check_id
 from ..conversation import UNCHANGED, Unchanged, check_key
@@ -13,6 +13,7 @@ from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
 from ..memory import Memory, MemoryOutline, lists_of
 from ..operations.description import shared_arguments
 from ..operations.lists import EntryFilters, ListEntries, ListEntriesOf, ListMemories
+from ..operations.memories import GetMemoryById, GetMemoryOutline
 from ..page import DEFAULT_BUDGET, UserPage, check_budget
 from ..store.entries import EntryRepository
 from ..store.entry_review import EntryReview
@@ -20,7 +21,7 @@ from ..store.lookup import NO_LIMIT
 from ..store.memories import MemoryRepository
 from ..store.pages import PageReader
 from .requests import send
-from .values import entries_from, entry_from, not_over_http, time_to_json, value_from
+from .values import entry_from, not_over_http, time_to_json, value_from
 
 
 class RemoteMemoryRepository(MemoryRepository):
@@ -29,23 +30,9 @@ class RemoteMemoryRepository(MemoryRepository):
     def __init__(self, client: ServiceClient) -> None:
         self._client = client
 
-    async def get_memory(
-        self, agent_id: str, user_id: str, *, as_of: datetime | str | None = None
-    ) -> Memory | None:
-        """The memory of an agent and a user, now or as of a time; `None` if they have none."""
-        owner = {"agent_id": check_id("agent_id", agent_id), "user_id": check_id("user_id", user_id)}
-        found = await self._client.find("/v1/memories/of", as_of=time_to_json(as_of), **owner)
-        return None if found is None else Memory.from_dict(found)
-
-    async def get_memory_by_id(self, memory_id: str, *, as_of: datetime | str | None = None) -> Memory | None:
-        """The memory with this id, now or as of a time; `None` if it does not exist."""
-        path = join_path("memories", check_id("memory_id", memory_id))
-        found = await self._client.find(path, as_of=time_to_json(as_of))
-        return None if found is None else Memory.from_dict(found)
-
-    async def get_memory_outline(self, memory_id: str) -> MemoryOutline | None:
-        """A memory without its entries, as in `list_memories`; `None` if it does not exist."""
-        memory = await self.get_memory_by_id(memory_id)
+    async def get_memory_outline(self, request: GetMemoryOutline) -> MemoryOutline | None:
+        """A memory without its entries; `None` if it does not exist."""
+        memory = await send(self._client, GetMemoryById(request.memory_id))
         if memory is None:
             return None
         counts = {kind: len(getattr(memory, f"{kind}_content")) for kind in CONTENT_TYPES}
@@ -90,17 +77,6 @@ class RemoteEntryRepository(EntryRepository):
         most = NO_LIMIT if request.limit is None else request.limit
         listed = await send(self._client, ListEntriesOf(found[0].memory_id, limit=most, **filters))
         return [entry for _, entry in listed or ()]
-
-    async def get_entry(self, content_id: str) -> Entry | None:
-        """One entry with its evidence, also if it is retired; `None` if it does not exist."""
-        found = await self._client.find(join_path("entries", check_id("content_id", content_id)))
-        return None if found is None else entry_from(found)
-
-    async def get_history(self, content_id: str) -> list[Entry]:
-        """An entry and the entries that it superseded, the oldest first."""
-        path = join_path("entries", check_id("content_id", content_id), "history")
-        found = await self._client.find(path)
-        return [] if found is None else entries_from(found["items"])
 
     async def add_entry(
         self,
@@ -172,14 +148,6 @@ class RemoteEntryRepository(EntryRepository):
         path = join_path("entries", check_id("content_id", content_id))
         return entry_from(await self._client.change("PATCH", path, body))
 
-    async def delete_entry(self, content_id: str) -> int:
-        """Delete an entry and all entries that it superseded, for good; returns the number deleted."""
-        path = join_path("entries", check_id("content_id", content_id))
-        try:
-            return int((await self._client.change("DELETE", path))["deleted"])
-        except NotFoundOnServiceError:
-            return 0
-
 
 class RemotePageReader(PageReader):
     """The pages in a service."""
@@ -216,21 +184,9 @@ class RemoteEntryReview(EntryReview):
     def __init__(self, client: ServiceClient) -> None:
         self._client = client
 
-    async def confirm_entry(self, content_id: str) -> Entry:
-        """Confirm an entry; see `MemoryStore.confirm_entry`."""
-        return await self._review(content_id, "confirm")
-
-    async def reject_entry(self, content_id: str) -> Entry:
-        """Reject an entry; see `MemoryStore.reject_entry`."""
-        return await self._review(content_id, "reject")
-
     async def purge_expired_entries(self, before: datetime | str, *, limit: int = 100) -> int:
         """Not available: the service purges expired entries by itself (`limits.purge_expired_after_days`)."""
         raise not_over_http("purge_expired_entries")
-
-    async def _review(self, content_id: str, action: str) -> Entry:
-        path = join_path("entries", check_id("content_id", content_id), action)
-        return entry_from(await self._client.change("POST", path, is_repeatable=True))
 
 
 def _owner(agent_id: str, user_id: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import asyncio
 from time import monotonic
 
-from ...errors import ConflictError
 from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
 from ...sql.columns import check_id
 from ..run import Coverage, Days, Run, Spent, SpentBy
@@ -22,11 +21,6 @@ class RemoteRunRepository(RunRepository):
     def __init__(self, client: ServiceClient) -> None:
         self._client = client
 
-    async def get_run(self, run_id: str) -> Run | None:
-        """A run with its stages and failures; `None` if it does not exist."""
-        found = await self._client.find(join_path("runs", check_id("run_id", run_id)))
-        return None if found is None else value_from(Run, found)
-
     async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
         """Not available: `GET /v1/usage` has the sums of learning and chats together."""
         raise not_over_http("spent_by_day")
@@ -39,13 +33,6 @@ class RemoteRunRepository(RunRepository):
         except NotFoundOnServiceError:
             return []
         return sorted((value_from(Run, row) for row in rows), key=lambda run: run.first_index)
-
-    async def retry_run(self, run_id: str) -> None:
-        """Retry a failed run from the stage at which it failed. Any other run is a `ConflictError`."""
-        try:
-            await self._client.change("POST", join_path("runs", check_id("run_id", run_id), "retry"))
-        except NotFoundOnServiceError as error:
-            raise ConflictError("there is no failed run with this run_id") from error
 
 
 class RemoteProgress(LearningProgress):

@@ -34,9 +34,11 @@ async def send(client: ServiceClient, operation: Operation[T]) -> T:
     try:
         return cast(T, await _send(client, request, kind))
     except NotFoundOnServiceError:
-        if not is_optional:
-            raise
-        return cast(T, None)
+        if is_optional:
+            return cast(T, None)
+        if kind is int or get_origin(kind) is list:
+            return cast(T, (get_origin(kind) or kind)())  # nothing: 0, or an empty list
+        raise
 
 
 async def _send(client: ServiceClient, request: _Request, kind: Any) -> Any:
@@ -44,13 +46,30 @@ async def _send(client: ServiceClient, request: _Request, kind: Any) -> Any:
     if route.listing is None:
         if request.values.get("limit") == 0:
             return kind(())  # the service refuses such a search
-        answer = client.read(request.path, request.values) if route.is_search else None
-        return read_value(kind, await (answer or client.get(request.path, **request.values)))
+        return _read_result(kind, await _answer(client, request))
     if kind is ConversationsFound:
         return await _one_page(client, request)
     listed = RemoteList(client, request.path, route.listing.cursor_kind)
     rows = await listed.read(request.limit, request.position, **request.values)
     return [read_value(get_args(kind)[0], row) for row in rows]
+
+
+async def _answer(client: ServiceClient, request: _Request) -> Any:
+    route = request.route
+    if route.is_search:
+        return await client.read(request.path, request.values)
+    if route.method == "GET":
+        return await client.get(request.path, **request.values)
+    body = request.values or None
+    return await client.change(route.method, request.path, body, is_repeatable=route.is_repeatable)
+
+
+def _read_result(kind: Any, answer: Any) -> Any:
+    if kind is NoneType:
+        return None
+    if get_origin(kind) is list:
+        return [read_value(get_args(kind)[0], each) for each in answer["items"]]
+    return read_value(kind, answer)
 
 
 async def _one_page(client: ServiceClient, request: _Request) -> ConversationsFound:

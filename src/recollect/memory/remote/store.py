@@ -23,8 +23,8 @@ class _RemoteParts(TenantParts):
 
     def __init__(self, client: ServiceClient, tenant: str) -> None:
         self.tenant = tenant
-        self.reader = reader = RemoteConversationReader(client)
-        self.writer = RemoteConversationWriter(client, reader)
+        self.reader = RemoteConversationReader(client)
+        self.writer = RemoteConversationWriter(client)
         self.memories = RemoteMemoryRepository(client)
         self.entries = RemoteEntryRepository(client)
         self.pages = RemotePageReader(client)

@@ -11,6 +11,7 @@ from ..block import Block, Line
 from ..conversation import Conversation, ConversationSettings, Message
 from ..entry import Entry
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
+from ..memory import Memory
 from ..rights.why import Edit, Origin, Quote, Why
 from ..times import format_time, read_time
 
@@ -139,7 +140,10 @@ def outline_from(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _READERS: dict[Any, Callable[[Any], Any]] = {
+    int: lambda answer: int(answer["deleted"]),
     Entry: entry_from,
+    Memory: Memory.from_dict,
+    Conversation: conversation_from,
     tuple[int, Entry]: lambda row: (int(row["position"]), entry_from(row)),
     MemorySearch: memory_search_from,
     TurnSearch: turn_search_from,

@@ -17,6 +17,7 @@ from ..database.conversations import ConversationRow
 from ..database.corruption import Page, fill_page, page_from
 from ..database.pages import Edge
 from ..hits import ConversationsFound
+from ..operations.conversations import GetConversation, GetConversationOutline
 from ..operations.lists import FindConversations, ListConversations
 from ..times import format_time
 from .lookup import MemoryLookup
@@ -33,19 +34,19 @@ class ConversationReader:
         self._lookup = lookup
         self._tenant = lookup.tenant
 
-    async def get_conversation(self, conversation_id: str) -> Conversation | None:
+    async def get_conversation(self, request: GetConversation) -> Conversation | None:
         """A conversation with its messages; `None` if it does not exist."""
-        row = await self._conversation(conversation_id)
+        row = await self._conversation(request.conversation_id)
         if row is None:
             return None
         said = await self._database.fetch(
-            conversations.READ_MESSAGES, (conversation_id, 0, _LAST), conversations.messages_from
+            conversations.READ_MESSAGES, (row.conversation_id, 0, _LAST), conversations.messages_from
         )
         return row.with_messages(said)
 
-    async def get_conversation_outline(self, conversation_id: str) -> dict[str, Any] | None:
-        """A conversation without its messages, as in `list_conversations`; `None` if it does not exist."""
-        row = await self._conversation(conversation_id)
+    async def get_conversation_outline(self, request: GetConversationOutline) -> dict[str, Any] | None:
+        """A conversation without its messages; `None` if it does not exist."""
+        row = await self._conversation(request.conversation_id)
         return None if row is None else (await self._outlines([row]))[0]
 
     async def list_conversations(self, request: ListConversations) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from ..database import conversations, memories, quiet_period, recording, removal
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
+from ..operations.conversations import GetConversation
 from ..pipeline.scheduler import close, create_runs, spans_of
 from ..times import check_said, now
 from .conversation_reader import ConversationReader
@@ -96,7 +97,8 @@ class ConversationWriter:
         conversation.messages = self._to_store(conversation.messages)
         conversation.memory_id, is_new = await self._record(conversation, column_now())
         self._on_work()
-        stored = None if is_new else await self._reader.get_conversation(conversation.conversation_id)
+        read = GetConversation(conversation.conversation_id)
+        stored = None if is_new else await self._reader.get_conversation(read)
         return stored or conversation
 
     async def _record(self, conversation: Conversation, at: str) -> tuple[str, bool]:
@@ -129,7 +131,7 @@ class ConversationWriter:
         made = Conversation(agent_id, user_id, (), session_id, conversation_id, metadata=metadata, tags=tags)
         settings = (strategy_to_column(memory_strategy), injection_to_column(memory_injection))
         await self._database.write(partial(_open, self._database, self._tenant, made, settings, column_now()))
-        stored = await self._reader.get_conversation(made.conversation_id)
+        stored = await self._reader.get_conversation(GetConversation(made.conversation_id))
         if stored is None:
             raise ConflictError("the conversation was erased while it was being opened")
         return stored
@@ -198,7 +200,7 @@ class ConversationWriter:
         if not await self._database.write(partial(_close, self._database, key, column_now())):
             return None
         self._on_work()
-        return await self._reader.get_conversation(conversation_id)
+        return await self._reader.get_conversation(GetConversation(conversation_id))
 
     async def get_conversation_settings(self, conversation_id: str) -> ConversationSettings | None:
         """The settings of a conversation; `None` if it does not exist."""

@@ -22,6 +22,7 @@ from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import BY_LIBRARY, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..lifetime import read_expiry
 from ..metadata import read_metadata
+from ..operations.entries import DeleteEntry, GetEntry, GetHistory
 from ..operations.lists import EntryFilters, ListEntries, ListEntriesOf
 from ..tags import read_tags
 from ..times import read_date, read_time
@@ -75,19 +76,19 @@ class EntryRepository:
         kind = None if wanted.content_type is None else check_type(wanted.content_type)
         return await self.read_page(memory_id, wanted.as_of, wanted.include_retired, (after, limit, kind))
 
-    async def get_entry(self, content_id: str) -> Entry | None:
-        """One entry with its evidence, also if it is retired; `None` if it does not exist."""
-        key = (check_id("content_id", content_id), self._tenant)
+    async def get_entry(self, request: GetEntry) -> Entry | None:
+        """One entry with its evidence; `None` if it does not exist."""
+        key = (request.content_id, self._tenant)
         found = await self._database.fetch(entries.READ_ONE, key, entries.entries_from)
         cited = await self._database.with_evidence([entry for _, entry in found])
         return cited[0] if cited else None
 
-    async def get_history(self, content_id: str) -> list[Entry]:
-        """An entry and the entries that it superseded, the oldest first."""
+    async def get_history(self, request: GetHistory) -> list[Entry]:
+        """An entry and the entries that it superseded."""
         history: list[Entry] = []
-        waiting = [content_id]
+        waiting = [request.content_id]
         while waiting:
-            entry = await self.get_entry(waiting.pop())
+            entry = await self.get_entry(GetEntry(waiting.pop()))
             if entry is not None and entry not in history:
                 history.append(entry)
                 waiting += entry.supersedes
@@ -196,15 +197,14 @@ class EntryRepository:
         edit = partial(_edit, self._database, self._tenant, content_id, new, column_now())
         return await self._written(await self._database.write(edit))
 
-    async def delete_entry(self, content_id: str) -> int:
-        """Delete an entry and all entries that it superseded, for good; returns the number deleted."""
-        check_id("content_id", content_id)
+    async def delete_entry(self, request: DeleteEntry) -> int:
+        """Delete an entry and all entries that it superseded; returns the number deleted."""
         return await self._database.write(
-            partial(delete, self._database, self._tenant, content_id, column_now())
+            partial(delete, self._database, self._tenant, request.content_id, column_now())
         )
 
     async def _written(self, new: NewEntry) -> Entry:
-        entry = await self.get_entry(new.content_id)
+        entry = await self.get_entry(GetEntry(new.content_id))
         assert entry is not None
         return entry
 

@@ -5,13 +5,14 @@ from functools import partial
 
 from ...errors import ConflictError, InvalidTypeError
 from ...sessions.settings import check_limit
-from ...sql.columns import check_id, time_to_column
+from ...sql.columns import time_to_column
 from ...sql.scripts import Script, Statement
 from ..database import entries
 from ..database.access import MemoryDatabase, column_now
 from ..database.removal import apply_succession, read_entries
 from ..entry import Entry
 from ..lifetime import is_expired
+from ..operations.entries import ConfirmEntry, GetEntry, RejectEntry
 from ..rights.consequences import AffectedEntry, successions
 from ..times import read_time
 from .entries import NOT_CURRENT, EntryRepository, delete, lock_current, lock_entry, lock_memory_of
@@ -25,25 +26,17 @@ class EntryReview:
         self._tenant = tenant
         self._entries = entries
 
-    async def confirm_entry(self, content_id: str) -> Entry:
-        """Confirm an entry: it is certain now, and it fades only from now on.
+    async def confirm_entry(self, request: ConfirmEntry) -> Entry:
+        """Confirm an entry."""
+        await self._database.write(partial(_confirm, self._tenant, request.content_id, column_now()))
+        return await self._reviewed(request.content_id)
 
-        A rejected entry is current again, and an expiry in the past is removed. A superseded entry, or one
-        that does not exist, is a `ConflictError`.
-        """
-        key = (self._tenant, check_id("content_id", content_id))
-        await self._database.write(partial(_confirm, *key, column_now()))
-        return await self._reviewed(content_id)
-
-    async def reject_entry(self, content_id: str) -> Entry:
-        """Reject an entry: it is not current any more, and the same words do not bring it back.
-
-        The entries that it had superseded are current again, unless it is an edit of them. It stays readable
-        until it is deleted or its evidence is erased. An entry that is not current is a `ConflictError`.
-        """
-        key = (self._tenant, check_id("content_id", content_id))
-        await self._database.write(partial(_reject, self._database, *key, column_now()))
-        return await self._reviewed(content_id)
+    async def reject_entry(self, request: RejectEntry) -> Entry:
+        """Reject an entry."""
+        await self._database.write(
+            partial(_reject, self._database, self._tenant, request.content_id, column_now())
+        )
+        return await self._reviewed(request.content_id)
 
     async def purge_expired_entries(self, before: datetime | str, *, limit: int = 100) -> int:
         """Delete entries that expired before a time, for good, with the entries that they superseded.
@@ -64,7 +57,7 @@ class EntryReview:
         return sum(counts)
 
     async def _reviewed(self, content_id: str) -> Entry:
-        entry = await self._entries.get_entry(content_id)
+        entry = await self._entries.get_entry(GetEntry(content_id))
         if entry is None:
             raise ConflictError(NOT_CURRENT)
         return entry

@@ -17,6 +17,7 @@ from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry
 from ..memory import Memory, MemoryOutline, UserOutline
 from ..operations.lists import ListMemories, ListUsers
+from ..operations.memories import GetMemory, GetMemoryById, GetMemoryOutline
 from .entries import EntryRepository
 from .lookup import NO_LIMIT, MemoryLookup, check_after
 
@@ -30,21 +31,19 @@ class MemoryRepository:
         self._entries = entries
         self._tenant = lookup.tenant
 
-    async def get_memory(
-        self, agent_id: str, user_id: str, *, as_of: datetime | str | None = None
-    ) -> Memory | None:
-        """The memory of an agent and a user, now or as of a time; `None` if they have none."""
-        row = await self._lookup.find(agent_id, user_id)
-        return None if row is None else await self._load(row, as_of)
+    async def get_memory(self, request: GetMemory) -> Memory | None:
+        """The memory of an agent and a user; `None` if they have none."""
+        row = await self._lookup.find(request.agent_id, request.user_id)
+        return None if row is None else await self._load(row, request.as_of)
 
-    async def get_memory_by_id(self, memory_id: str, *, as_of: datetime | str | None = None) -> Memory | None:
-        """The memory with this id, now or as of a time; `None` if it does not exist."""
-        row = await self._lookup.find_by_id(memory_id)
-        return None if row is None else await self._load(row, as_of)
+    async def get_memory_by_id(self, request: GetMemoryById) -> Memory | None:
+        """The memory with an id; `None` if it does not exist."""
+        row = await self._lookup.find_by_id(request.memory_id)
+        return None if row is None else await self._load(row, request.as_of)
 
-    async def get_memory_outline(self, memory_id: str) -> MemoryOutline | None:
-        """A memory without its entries, as in `list_memories`; `None` if it does not exist."""
-        row = await self._lookup.find_by_id(memory_id)
+    async def get_memory_outline(self, request: GetMemoryOutline) -> MemoryOutline | None:
+        """A memory without its entries; `None` if it does not exist."""
+        row = await self._lookup.find_by_id(request.memory_id)
         return None if row is None else (await self._outlines([row]))[0]
 
     async def list_memories(self, request: ListMemories) -> list[MemoryOutline]:
@@ -72,7 +71,7 @@ class MemoryRepository:
         if not isinstance(memory, Memory):
             raise InvalidTypeError(f"memory must be a Memory, not {type(memory).__name__}")
         await self._database.write(partial(_save, self._database, self._tenant, memory, column_now()))
-        saved = await self.get_memory(memory.agent_id, memory.user_id)
+        saved = await self.get_memory(GetMemory(memory.agent_id, memory.user_id))
         assert saved is not None
         return saved
 

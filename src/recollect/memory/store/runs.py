@@ -31,6 +31,7 @@ from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import RunRow, StageRecord
 from ..database.schema import FAILURES, RUNS
 from ..operations.lists import ListNewestRuns, ListRuns
+from ..operations.runs import GetRun, RetryRun
 from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.results import count_dropped, count_left_out, count_masked
 from ..pipeline.stages import STAGES
@@ -55,9 +56,9 @@ class RunRepository:
         self._tenant = tenant
         self._on_work = on_work
 
-    async def get_run(self, run_id: str) -> Run | None:
+    async def get_run(self, request: GetRun) -> Run | None:
         """A run with its finished stages and its failures; `None` if it does not exist."""
-        key = (check_id("run_id", run_id), self._tenant)
+        key = (request.run_id, self._tenant)
         found = await self._with_details(await self._database.fetch(runs.READ, key, _runs_from))
         return found[0] if found else None
 
@@ -101,10 +102,9 @@ class RunRepository:
         key = (check_id("conversation_id", conversation_id), self._tenant)
         return await self._with_details(await self._database.fetch(runs.OF_CONVERSATION, key, _runs_from))
 
-    async def retry_run(self, run_id: str) -> None:
-        """Retry a failed run from the stage at which it failed. Any other run is a `ConflictError`."""
-        check_id("run_id", run_id)
-        if not await self._database.write(partial(_reopen, self._database, self._tenant, run_id)):
+    async def retry_run(self, request: RetryRun) -> None:
+        """Retry a failed run. Any other run is a `ConflictError`."""
+        if not await self._database.write(partial(_reopen, self._database, self._tenant, request.run_id)):
             raise ConflictError("there is no failed run with this run_id")
         self._on_work()
 

@@ -22,7 +22,9 @@ from ...errors import InvalidValueError
 from ...service_client import is_service_url
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
+from ..operations.conversations import GetConversation, GetConversationOutline
 from ..operations.description import Operation, result_of
+from ..operations.entries import ConfirmEntry, DeleteEntry, GetEntry, GetHistory, RejectEntry
 from ..operations.lists import (
     FindConversations,
     ListConversations,
@@ -33,6 +35,8 @@ from ..operations.lists import (
     ListRuns,
     ListUsers,
 )
+from ..operations.memories import GetMemory, GetMemoryById, GetMemoryOutline
+from ..operations.runs import GetRun, RetryRun
 from ..operations.search import (
     Recall,
     SearchConversations,
@@ -216,17 +220,19 @@ class MemoryStore:
     open_conversation = _writer(ConversationWriter.open_conversation)
     append_messages = _writer(ConversationWriter.append_messages)
     close_conversation = _writer(ConversationWriter.close_conversation)
-    get_conversation = _reader(ConversationReader.get_conversation)
-    get_conversation_outline = _reader(ConversationReader.get_conversation_outline)
+    get_conversation = _operation(GetConversation, lambda parts: parts.reader.get_conversation)
+    get_conversation_outline = _operation(
+        GetConversationOutline, lambda parts: parts.reader.get_conversation_outline
+    )
     list_conversations = _operation(ListConversations, lambda parts: parts.reader.list_conversations)
     find_conversations = _operation(FindConversations, lambda parts: parts.reader.find_conversations)
     list_messages = _reader(ConversationReader.list_messages)
     get_conversation_settings = _writer(ConversationWriter.get_conversation_settings)
     change_conversation_settings = _writer(ConversationWriter.change_conversation_settings)
 
-    get_memory = _memories(MemoryRepository.get_memory)
-    get_memory_by_id = _memories(MemoryRepository.get_memory_by_id)
-    get_memory_outline = _memories(MemoryRepository.get_memory_outline)
+    get_memory = _operation(GetMemory, lambda parts: parts.memories.get_memory)
+    get_memory_by_id = _operation(GetMemoryById, lambda parts: parts.memories.get_memory_by_id)
+    get_memory_outline = _operation(GetMemoryOutline, lambda parts: parts.memories.get_memory_outline)
     list_memories = _operation(ListMemories, lambda parts: parts.memories.list_memories)
     list_users = _operation(ListUsers, lambda parts: parts.memories.list_users)
     save_memory = _memories(MemoryRepository.save_memory)
@@ -236,14 +242,14 @@ class MemoryStore:
 
     list_entries = _operation(ListEntries, lambda parts: parts.entries.list_entries)
     list_entries_of = _operation(ListEntriesOf, lambda parts: parts.entries.list_entries_of)
-    get_entry = _entries(EntryRepository.get_entry)
-    get_history = _entries(EntryRepository.get_history)
+    get_entry = _operation(GetEntry, lambda parts: parts.entries.get_entry)
+    get_history = _operation(GetHistory, lambda parts: parts.entries.get_history)
     add_entry = _entries(EntryRepository.add_entry)
     add_entry_unless_known = _entries(EntryRepository.add_entry_unless_known)
     edit_entry = _entries(EntryRepository.edit_entry)
-    delete_entry = _entries(EntryRepository.delete_entry)
-    confirm_entry = _review(EntryReview.confirm_entry)
-    reject_entry = _review(EntryReview.reject_entry)
+    delete_entry = _operation(DeleteEntry, lambda parts: parts.entries.delete_entry)
+    confirm_entry = _operation(ConfirmEntry, lambda parts: parts.review.confirm_entry)
+    reject_entry = _operation(RejectEntry, lambda parts: parts.review.reject_entry)
     purge_expired_entries = _review(EntryReview.purge_expired_entries)
 
     search_memories = _operation(SearchMemories, lambda parts: parts.searcher.search_memories)
@@ -268,12 +274,12 @@ class MemoryStore:
     receipt_subject = _rights(DataRights.receipt_subject)
     vacuum = _rights(DataRights.vacuum)
 
-    get_run = _runs(RunRepository.get_run)
+    get_run = _operation(GetRun, lambda parts: parts.runs.get_run)
     list_runs = _operation(ListRuns, lambda parts: parts.runs.list_runs)
     list_newest_runs = _operation(ListNewestRuns, lambda parts: parts.runs.list_newest_runs)
     spent_by_day = _runs(RunRepository.spent_by_day)
     list_runs_of = _runs(RunRepository.list_runs_of)
-    retry_run = _runs(RunRepository.retry_run)
+    retry_run = _operation(RetryRun, lambda parts: parts.runs.retry_run)
 
     coverage = _progress(LearningProgress.coverage)
     drain = _progress(LearningProgress.drain)

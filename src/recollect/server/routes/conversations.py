@@ -8,6 +8,7 @@ from fastapi import Query, Request, Response
 
 from ...cursors import make_cursor
 from ...memory.conversation import Conversation
+from ...memory.operations.conversations import GetConversation, GetConversationOutline
 from ...memory.operations.lists import FindConversations, ListConversations
 from ...memory.operations.search import SearchConversations
 from ...memory.store import MemoryStore
@@ -20,7 +21,7 @@ from ..schemas.base import PageQuery, json_response
 from ..schemas.operations import query_model, request_from
 from ..schemas.problems import problems
 from ..schemas.searches import ConversationSearchRequest, ConversationSearchResponse
-from .described import DescribedList, add_route, require_owner
+from .described import DescribedList, add_read, add_route, require_owner
 from .searches import add_search, serialize_search
 from .shared import (
     CREATED,
@@ -123,21 +124,16 @@ def _saved_response(saved: dict[str, Any], count: int, learned: dict[str, bool])
     return json_response(body, 201, {"Location": location})
 
 
-@router.get(
-    "/v1/conversations/{conversation_id}",
-    operation_id="conversations.get",
-    summary="Read a conversation",
-    response_model=schemas.ConversationPayload,
-    responses=problems("read", "not_found"),
-)
-async def get_conversation(conversation_id: ConversationId, store: ReadStore) -> Response:
-    """A conversation with all its messages. Read a long one page by page, by its messages."""
+async def _get_conversation(conversation_id: str, store: MemoryStore) -> Response:
     with translate_input_errors():
         outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
         conversation = require_found(await store.get_conversation(conversation_id), "conversation")
     return await long_json_response(
         partial(_serialize_conversation, outline, conversation), conversation.turn_count
     )
+
+
+add_route(router, GetConversation, _get_conversation, schemas.ConversationPayload)
 
 
 @router.put(
@@ -162,20 +158,6 @@ async def open_conversation(
         )
         outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
     return await long_json_response(partial(_serialize_conversation, outline, opened), opened.turn_count)
-
-
-@router.get(
-    "/v1/conversations/{conversation_id}/outline",
-    operation_id="conversations.outline",
-    summary="Read a conversation without its messages",
-    response_model=schemas.ConversationOutline,
-    responses=problems("read", "not_found"),
-)
-async def get_outline(conversation_id: ConversationId, store: ReadStore) -> Response:
-    """The owner, length and summary of a conversation. The cost does not depend on its length."""
-    with translate_input_errors():
-        outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
-    return json_response(_serialize_outline(outline))
 
 
 def _serialize_conversation(outline: dict[str, Any], conversation: Conversation) -> dict[str, Any]:
@@ -228,6 +210,13 @@ def _serialize_outline(outline: dict[str, Any]) -> dict[str, Any]:
     return {name: outline[name] for name in schemas.ConversationOutline.model_fields}
 
 
+add_read(
+    router,
+    GetConversationOutline,
+    schemas.ConversationOutline,
+    _serialize_outline,
+    "There is no conversation with this id.",
+)
 _LISTED = DescribedList(ListConversations, _serialize_outline)
 
 

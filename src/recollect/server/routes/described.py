@@ -2,20 +2,23 @@
 
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
-from types import UnionType
-from typing import Annotated, Any, TypeAlias, get_origin
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
-from ...memory.operations.description import Kind, Operation, Route, arguments_of, result_of
+from ...memory.operations.description import Kind, Operation, Route, arguments_of
 from ...memory.store import MemoryStore
 from ..dependencies import STORES, ServiceDep, caller_of
-from ..schemas.base import PageQuery
+from ..problems import Problem, translate_input_errors
+from ..schemas.base import PageQuery, QueryParameters, json_response
 from ..schemas.operations import query_model, request_from
 from ..schemas.problems import Responses, problems
 from ..service import Service
-from .shared import PATH_ARGUMENTS, Pages, require_admin_without_owner, require_found
+from .shared import PATH_ARGUMENTS, VERSIONED, Pages, etag_header, require_admin_without_owner, require_found
+
+_KINDS = {"GET": "read", "DELETE": "read", "POST": "send", "PATCH": "send", "PUT": "send"}
+"""The kinds of problems that a request with a method may answer with."""
 
 Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
 
@@ -25,15 +28,18 @@ def add_route(
     operation: type[Operation[Any]],
     endpoint: Endpoint,
     response_model: type[BaseModel],
+    responses: Responses | None = None,
     **annotations: Any,
 ) -> None:
     """Add the route of an operation. `annotations` are those of parameters of the endpoint.
 
-    Its `store` needs the scope of the operation, and `**path` stands for the arguments in the path.
+    A parameter whose annotation is `None` is no part of the request. The `store` is that of the scope of the
+    operation, and `**path` stands for the arguments in the path.
     """
     route = operation.route
     assert route is not None
-    types = {"store": STORES[route.scope], **annotations}
+    in_path = {name: PATH_ARGUMENTS[name] for name in route.in_path}
+    types = {"store": STORES[route.scope], **in_path, **annotations}
     endpoint.__signature__ = _signature(endpoint, types, route.in_path)  # type: ignore[attr-defined]
     router.add_api_route(
         route.path,
@@ -43,21 +49,24 @@ def add_route(
         summary=route.summary,
         description=_describe(operation, route),
         response_model=response_model,
-        responses=_problems(operation, route),
+        responses={**(responses or {}), **problems(_KINDS[route.method], *route.codes)},
         openapi_extra={"x-audited": route.scope == "admin"} if route.is_search else None,
     )
 
 
 def _signature(endpoint: Endpoint, types: dict[str, Any], in_path: Sequence[str]) -> inspect.Signature:
     given = inspect.signature(endpoint).parameters.values()
+    absent = {name for name, annotation in types.items() if annotation is None}
     parameters = [
         each.replace(annotation=types.get(each.name, each.annotation), kind=each.KEYWORD_ONLY)
         for each in given
-        if each.kind is not each.VAR_KEYWORD
+        if each.kind is not each.VAR_KEYWORD and each.name not in absent
     ]
+    named = {each.name for each in parameters}
     path = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=PATH_ARGUMENTS[name])
         for name in in_path
+        if name not in named
     ]
     return inspect.Signature([*path, *parameters])
 
@@ -70,16 +79,37 @@ def _describe(operation: type[Operation[Any]], route: Route) -> str:
     return f"{words}\n\nWithout {missing}, this needs a key with the scope admin."
 
 
-def _problems(operation: type[Operation[Any]], route: Route) -> Responses:
-    may_miss = get_origin(result_of(operation)) is UnionType
-    return problems("send" if route.is_search else "read", *(["not_found"] if may_miss else []))
-
-
 def require_owner(route: Route | None, request: Request, query: BaseModel) -> None:
     """Refuse a list that is not limited to one owner, unless the caller's key has the scope admin."""
     assert route is not None
     owner = (getattr(query, name) for name in route.unless_admin)
     require_admin_without_owner(caller_of(request), *owner)
+
+
+def add_read(
+    router: APIRouter,
+    operation: type[Operation[Any]],
+    response_model: type[BaseModel],
+    serialize: Callable[[Any], Any],
+    missing: str,
+    version: Callable[[Any], int | str] | None = None,
+) -> None:
+    """Add the route of an operation that reads one thing. Its `version`, if it has one, is the `ETag`.
+
+    `missing` is the detail of a `not_found`.
+    """
+    model = query_model(QueryParameters, operation)
+
+    async def read(store: MemoryStore, query: QueryParameters | None = None, **path: str) -> Response:
+        with translate_input_errors():
+            found = await store.perform(request_from(operation, query or model(), **path))
+        if not found:
+            raise Problem("not_found", missing)
+        headers = None if version is None else etag_header(version(found))
+        return json_response(serialize(found), headers=headers)
+
+    query = Annotated[model, Query()] if model.model_fields else None
+    add_route(router, operation, read, response_model, None if version is None else VERSIONED, query=query)
 
 
 # --- lists ---

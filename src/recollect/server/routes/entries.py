@@ -1,6 +1,6 @@
 """Entries: single remembered facts, with their evidence and history."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import Request, Response
@@ -8,6 +8,7 @@ from fastapi import Request, Response
 from ...errors import ConflictError
 from ...memory.conversation import UNCHANGED
 from ...memory.entry import Entry
+from ...memory.operations.entries import ConfirmEntry, DeleteEntry, GetEntry, GetHistory, RejectEntry
 from ...memory.operations.lists import ListEntriesOf
 from ...memory.store import MemoryStore
 from ..dependencies import OnceDep, ReadStore, WriteStore, caller_of, make_router
@@ -16,7 +17,7 @@ from ..problems import Problem, translate_input_errors
 from ..schemas import entries as schemas
 from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .described import DescribedList
+from .described import DescribedList, add_read, add_route
 from .shared import CREATED, ContentId, MemoryId, invalid_field, require_found, set_audit_target
 
 router = make_router("entries")
@@ -24,6 +25,10 @@ router = make_router("entries")
 
 def _serialize_row(row: tuple[int, Entry]) -> dict[str, Any]:
     return {**row[1].to_dict(), "position": row[0]}
+
+
+def _serialize_history(history: Sequence[Entry]) -> dict[str, Any]:
+    return {"items": [entry.to_dict() for entry in history]}
 
 
 _NO_KEY = "no key"  # the editor if the service requires none
@@ -115,54 +120,27 @@ async def _add(store: MemoryStore, body: schemas.NewOwnedEntry, ids: Ids) -> tup
     ), True
 
 
-@router.get(
-    "/v1/entries/{content_id}",
-    operation_id="entries.get",
-    summary="Read an entry",
-    response_model=schemas.EntryPayload,
-    responses=problems("read", "not_found"),
-)
-async def get_entry(content_id: ContentId, store: ReadStore) -> Response:
-    """An entry, also a retired one."""
-    with translate_input_errors():
-        return json_response(require_found(await store.get_entry(content_id), "entry").to_dict())
+_NO_ENTRY = "There is no entry with this id."
+
+add_read(router, GetEntry, schemas.EntryPayload, Entry.to_dict, _NO_ENTRY)
 
 
-@router.post(
-    "/v1/entries/{content_id}/reject",
-    operation_id="entries.reject",
-    summary="Reject an entry",
-    response_model=schemas.EntryPayload,
-    responses=problems("send", "not_found", "conflict"),
-)
-async def reject_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
-    """The entry is not current any more, and it is not learned again from the same words."""
-    return await _review(content_id, request, store, store.reject_entry)
+def _add_review(operation: type[ConfirmEntry] | type[RejectEntry]) -> None:
+    async def review(content_id: str, request: Request, store: MemoryStore) -> Response:
+        set_audit_target(request, "entry", content_id)
+        with translate_input_errors():
+            require_found(await store.get_entry(content_id), "entry")
+            try:
+                entry = await store.perform(operation(content_id))
+            except ConflictError as error:
+                raise Problem("conflict", "The entry is retired.") from error
+        return json_response(entry.to_dict())
+
+    add_route(router, operation, review, schemas.EntryPayload)
 
 
-@router.post(
-    "/v1/entries/{content_id}/confirm",
-    operation_id="entries.confirm",
-    summary="Confirm an entry",
-    response_model=schemas.EntryPayload,
-    responses=problems("send", "not_found", "conflict"),
-)
-async def confirm_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
-    """The entry is certain now. A rejected one is current again, and a past expiry is removed."""
-    return await _review(content_id, request, store, store.confirm_entry)
-
-
-async def _review(
-    content_id: str, request: Request, store: MemoryStore, act: Callable[[str], Awaitable[Entry]]
-) -> Response:
-    set_audit_target(request, "entry", content_id)
-    with translate_input_errors():
-        require_found(await store.get_entry(content_id), "entry")
-        try:
-            entry = await act(content_id)
-        except ConflictError as error:
-            raise Problem("conflict", "The entry is retired.") from error
-    return json_response(entry.to_dict())
+_add_review(RejectEntry)
+_add_review(ConfirmEntry)
 
 
 @router.patch(
@@ -196,15 +174,7 @@ async def change_entry(
     return json_response(entry.to_dict())
 
 
-@router.delete(
-    "/v1/entries/{content_id}",
-    operation_id="entries.delete",
-    summary="Delete an entry",
-    response_model=schemas.EntryDeleted,
-    responses=problems("read", "not_found"),
-)
-async def delete_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
-    """Delete an entry and all entries that it has superseded. This cannot be undone."""
+async def _delete_entry(content_id: str, request: Request, store: MemoryStore) -> Response:
     set_audit_target(request, "entry", content_id)
     with translate_input_errors():
         deleted = await store.delete_entry(content_id)
@@ -212,19 +182,8 @@ async def delete_entry(content_id: ContentId, request: Request, store: WriteStor
     return json_response({"deleted": deleted})
 
 
-@router.get(
-    "/v1/entries/{content_id}/history",
-    operation_id="entries.history",
-    summary="Read the history of an entry",
-    response_model=schemas.History,
-    responses=problems("read", "not_found"),
-)
-async def get_history(content_id: ContentId, store: ReadStore) -> Response:
-    """The entry and all entries that it has superseded, oldest first."""
-    with translate_input_errors():
-        history = await store.get_history(content_id)
-    require_found(history or None, "entry")
-    return json_response({"items": [entry.to_dict() for entry in history]})
+add_route(router, DeleteEntry, _delete_entry, schemas.EntryDeleted)
+add_read(router, GetHistory, schemas.History, _serialize_history, _NO_ENTRY)
 
 
 @router.get(

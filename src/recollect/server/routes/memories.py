@@ -1,23 +1,25 @@
 """Memories: all entries of one agent about one user."""
 
-from typing import Annotated, Any
+from operator import attrgetter
+from typing import Any
 from urllib.parse import quote
 
-from fastapi import Query, Request, Response
+from fastapi import Request, Response
 
 from ...errors import ConflictError
 from ...memory.entry import CONTENT_TYPES
 from ...memory.memory import Memory, MemoryOutline
 from ...memory.operations.lists import ListMemories
+from ...memory.operations.memories import GetMemory, GetMemoryById
 from ...memory.store import MemoryStore
-from ..dependencies import OnceDep, ReadStore, WriteStore, make_router
+from ..dependencies import OnceDep, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import Problem, translate_input_errors
 from ..schemas import memories as schemas
 from ..schemas.base import json_response
 from ..schemas.conversations import ReceiptPayload
 from ..schemas.problems import problems
-from .described import DescribedList
+from .described import DescribedList, add_read
 from .shared import (
     CREATED,
     VERSIONED,
@@ -77,37 +79,22 @@ async def _create(store: MemoryStore, body: schemas.NewMemory, memory_id: str) -
         raise Problem("conflict", "This agent and user already have a memory.") from error
 
 
-@router.get(
-    "/v1/memories/of",
-    operation_id="memories.of",
-    summary="Read the memory of an agent and a user",
-    response_model=schemas.MemoryPayload,
-    responses=VERSIONED | problems("read", "not_found"),
+add_read(
+    router,
+    GetMemory,
+    schemas.MemoryPayload,
+    Memory.to_dict,
+    "This agent and user have no memory.",
+    attrgetter("version"),
 )
-async def get_memory_of(query: Annotated[schemas.OwnerQuery, Query()], store: ReadStore) -> Response:
-    """What an agent knows about a user, now or at an earlier time."""
-    with translate_input_errors():
-        memory = await store.get_memory(query.agent_id, query.user_id, as_of=query.as_of)
-    if memory is None:
-        raise Problem("not_found", "This agent and user have no memory.")
-    return _memory_response(memory)
-
-
-@router.get(
-    "/v1/memories/{memory_id}",
-    operation_id="memories.get",
-    summary="Read a memory",
-    response_model=schemas.MemoryPayload,
-    responses=VERSIONED | problems("read", "not_found"),
+add_read(
+    router,
+    GetMemoryById,
+    schemas.MemoryPayload,
+    Memory.to_dict,
+    "There is no memory with this id.",
+    attrgetter("version"),
 )
-async def get_memory(
-    memory_id: MemoryId, query: Annotated[schemas.AsOf, Query()], store: ReadStore
-) -> Response:
-    """The memory now or at an earlier time. A change needs its `ETag`."""
-    with translate_input_errors():
-        return _memory_response(
-            require_found(await store.get_memory_by_id(memory_id, as_of=query.as_of), "memory")
-        )
 
 
 @router.patch(

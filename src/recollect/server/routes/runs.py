@@ -6,17 +6,17 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from ...memory.operations.lists import ListNewestRuns, ListRuns
+from ...memory.operations.runs import GetRun, RetryRun
 from ...memory.run import Run
 from ...memory.store import MemoryStore
-from ..dependencies import ReadStore, ServiceDep, WriteStore, make_router
+from ..dependencies import ReadStore, ServiceDep, make_router
 from ..problems import translate_input_errors
 from ..schemas import runs as schemas
 from ..schemas.base import json_response
 from ..schemas.operations import query_model
 from ..schemas.problems import problems
-from .described import DescribedList, add_route, require_owner
+from .described import DescribedList, add_read, add_route, require_owner
 from .shared import (
-    RunId,
     invalid_field,
     require_found,
     set_audit_target,
@@ -46,33 +46,18 @@ add_route(
 )
 
 
-@router.get(
-    "/v1/runs/{run_id}",
-    operation_id="runs.get",
-    summary="Read a run",
-    response_model=schemas.RunPayload,
-    responses=problems("read", "not_found"),
-)
-async def get_run(run_id: RunId, store: ReadStore) -> Response:
-    """A run with its finished stages, and its failed attempts with the model's responses."""
-    with translate_input_errors():
-        return json_response(require_found(await store.get_run(run_id), "run").to_dict())
+add_read(router, GetRun, schemas.RunPayload, Run.to_dict, "There is no run with this id.")
 
 
-@router.post(
-    "/v1/runs/{run_id}/retry",
-    operation_id="runs.retry",
-    summary="Retry a failed run",
-    response_model=schemas.RunPayload,
-    responses=problems("send", "not_found", "conflict"),
-)
-async def retry_run(run_id: RunId, request: Request, store: WriteStore) -> Response:
-    """The run resumes at the stage that failed. Retrying a run that has not failed is a conflict."""
+async def _retry_run(run_id: str, request: Request, store: MemoryStore) -> Response:
     set_audit_target(request, "run", run_id)
     with translate_input_errors():
         require_found(await store.get_run(run_id), "run")
         await store.retry_run(run_id)
         return json_response(require_found(await store.get_run(run_id), "run").to_dict())
+
+
+add_route(router, RetryRun, _retry_run, schemas.RunPayload)
 
 
 @router.get(

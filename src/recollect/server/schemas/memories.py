@@ -10,11 +10,9 @@ from .base import (
     Key,
     NextCursor,
     OwnerId,
-    QueryParameters,
     RequestBody,
     ResponseBody,
     Text,
-    Time,
     Timestamp,
     with_examples,
 )
@@ -96,19 +94,6 @@ class MemoryPage(ResponseBody):
 
     items: list[MemoryOutline]
     next_cursor: NextCursor
-
-
-class AsOf(QueryParameters):
-    """The time of the knowledge to read."""
-
-    as_of: Annotated[Time, Field(description="The memory as known at this time.")] | None = None
-
-
-class OwnerQuery(AsOf):
-    """The agent and user of a memory, and the time of the knowledge to read."""
-
-    agent_id: Annotated[OwnerId, Field(examples=[examples.AGENT])]
-    user_id: Annotated[OwnerId, Field(examples=[examples.OTHER_USER])]
 
 
 class NewMemory(RequestBody):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from pydantic import Field
 
 from ...memory.operations.description import MOST_USERS, Argument, Kind, Operation, arguments_of
+from . import examples
 from .base import (
     NO_NUL,
     Bound,
@@ -44,6 +45,8 @@ _TYPES: dict[Kind | None, Any] = {
     Kind.TOKENS: Annotated[int, Field(ge=1, le=1_000_000)],
 }
 """The forms of arguments in a request."""
+_EXAMPLES = {"agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
+"""The examples of arguments that a query must have."""
 
 
 def request_body(
@@ -55,7 +58,9 @@ def request_body(
 
 def query_model(base: type[ModelT], operation: type[Operation[Any]]) -> type[ModelT]:
     """The model of the query string of an operation. `base` has further fields."""
-    return _model(f"{operation.__name__}Query", base, operation, {})
+    required = {each.name for each in arguments_of(operation) if each.is_required}
+    shown = {name: Field(examples=[example]) for name, example in _EXAMPLES.items() if name in required}
+    return _model(f"{operation.__name__}Query", base, operation, shown)
 
 
 def _model(

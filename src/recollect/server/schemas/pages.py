@@ -6,9 +6,8 @@ from pydantic import Field
 
 from ...memory.page import DEFAULT_BUDGET, MAX_BUDGET
 from . import examples
-from .base import MAX_WAIT, OwnerId, PageSize, QueryParameters, ResponseBody, Timestamp, with_examples
+from .base import MAX_WAIT, OwnerId, PageSize, QueryParameters, ResponseBody, Time, Timestamp, with_examples
 from .entries import EvidencePayload
-from .memories import OwnerQuery
 
 Section: TypeAlias = Literal["identity", "relations", "instructions", "events", "wishes"]
 _Budget: TypeAlias = Annotated[
@@ -43,9 +42,12 @@ _PAGE: dict[str, Any] = {
 }
 
 
-class UserPageQuery(OwnerQuery):
+class UserPageQuery(QueryParameters):
     """The agent and user of a page, its length, and the time of the knowledge to read."""
 
+    agent_id: Annotated[OwnerId, Field(examples=[examples.AGENT])]
+    user_id: Annotated[OwnerId, Field(examples=[examples.OTHER_USER])]
+    as_of: Annotated[Time, Field(description="The memory as known at this time.")] | None = None
     budget: _Budget = DEFAULT_BUDGET
     wait: _Wait | None = None
 
