@@ -162,7 +162,7 @@ async def test_recall_takes_the_same_filters(place: Place) -> None:
         assert "toy boat" in recalled.text
         assert "race" not in recalled.text
         await store.add_entry(AGENT, USER, "profile", "The user has a blue sail.", tags=["only here"])
-        only = await store.recall("boat sail", AGENT, USER, tags=["only here"])
+        only = await store.recall("blue sail", AGENT, USER, tags=["only here"])
         assert [hit.entry.tags for hit in only.entries] == [("only here",)]
         assert not any("only here" in warning for warning in only.warnings)
         nothing = await store.recall("boat sail", AGENT, USER, name="Bo", metadata={"ticket": 18})

@@ -93,10 +93,11 @@ async def test_a_cached_page_ends_when_an_entry_expires(place: Place) -> None:
         assert texts(page)
         (memory,) = await store.list_memories(AGENT, USER)
         cache: PageCache = store._shared.pages
-        cached = cache._pages[memory.memory_id, 600]
+        ((key, cached),) = cache._pages.items()
+        assert key[0] == memory.memory_id
         assert cached.until is not None
         assert cached.until.year == 2999
-        cache.add(memory.memory_id, 600, cached._replace(until=now()))
+        cache.add(key, cached._replace(until=now()))
         assert await store.page(AGENT, USER) is not page
 
 

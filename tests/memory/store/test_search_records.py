@@ -50,8 +50,8 @@ async def test_a_message_whose_record_is_made_during_the_search_is_found(file_pl
         corpora = store._shared.corpora
         read_stamps = corpora._read_stamps
 
-        async def read_and_be_overtaken(key: Any) -> Any:
-            stamps = await read_stamps(key)
+        async def read_and_be_overtaken(*which: Any) -> Any:
+            stamps = await read_stamps(*which)
             await filler(store).step()
             return stamps
 
