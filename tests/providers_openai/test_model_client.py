@@ -1,4 +1,4 @@
-"""The client of models: it reads what the openai package reads, and a rehearsal asks no provider."""
+"""The client of models: it reads what the openai package reads, and a warm-up asks no provider."""
 
 import logging
 from typing import Any, get_args
@@ -76,7 +76,7 @@ def test_each_event_of_responses_has_its_model() -> None:
             assert model_of_event(ResponseStreamEvent, {"type": name}) is kind
 
 
-# --- the rehearsal ---
+# --- the warm-up ---
 
 
 def runtime(model: str | None, url: str, api: Api = "auto") -> AgentRuntime:
@@ -85,7 +85,7 @@ def runtime(model: str | None, url: str, api: Api = "auto") -> AgentRuntime:
 
 
 @pytest.mark.parametrize("api", ["chat_completions", "responses", None])
-def test_a_rehearsal_succeeds_and_sends_no_request(
+def test_a_warm_up_succeeds_and_sends_no_request(
     server: ProviderServer, caplog: pytest.LogCaptureFixture, api: Api | None
 ) -> None:
     @in_event_loop
@@ -100,17 +100,17 @@ def test_a_rehearsal_succeeds_and_sends_no_request(
     assert server.requests() == []
 
 
-def test_a_rehearsal_that_fails_is_logged_and_stops_no_chat(
+def test_a_warm_up_that_fails_is_logged_and_stops_no_chat(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: object) -> None:
         raise LookupError("a text of its own")
 
-    monkeypatch.setattr("recollect.providers.openai.rehearsal.rehearse", fail)
+    monkeypatch.setattr("recollect.providers.openai.warm_up.warm_up", fail)
 
     @in_event_loop
     async def load() -> None:
         await runtime(None, "http://localhost").load()
 
     load()
-    assert caplog.messages == ["rehearsal of a chat failed (LookupError)"]
+    assert caplog.messages == ["warm-up of a chat failed (LookupError)"]

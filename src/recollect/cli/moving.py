@@ -111,11 +111,11 @@ async def _try(
     options: argparse.Namespace, kind: "Kind", source: str, reading: "ReadOptions"
 ) -> "ImportReport":
     """Read everything, count it, and print a sample. Nothing is written."""
-    from ..moving.importer import rehearse
+    from ..moving.importer import dry_run
     from ..moving.sources import watching
 
     with progress("reading") as shown, watching(shown.reach):
-        report, sample = await rehearse(kind.read(source, reading), reading, _AGENT, _SAMPLE)
+        report, sample = await dry_run(kind.read(source, reading), reading, _AGENT, _SAMPLE)
     if not options.json:
         for line in sample:
             print(one_line(line))

@@ -156,7 +156,7 @@ async def _when_free(write: Callable[[], Any]) -> Written:
     return last
 
 
-async def rehearse(
+async def dry_run(
     records: Records, options: ReadOptions, default_agent: str, sample_size: int
 ) -> tuple[ImportReport, list[str]]:
     """Read and check records without writing: what an import would find, and a sample of it."""

@@ -28,7 +28,7 @@ from ..guard.secrets import mask_secrets
 from .consolidation import apply_changes, consolidate, slots_of, split_facts
 from .doubts import doubts_after
 from .grounding import ground
-from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, nothing_rejected, retell
+from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, join_texts, nothing_rejected
 from .inferences import INFERRED, ground_inferences
 from .merging import merge_entries
 from .nearest import NearestEntries
@@ -209,9 +209,9 @@ class Execution:
         mind = answer.value.mind
         if mind is not None:
             minds, more = self._grounded(mind.candidates)
-            insights = retell(minds) if more else mind.insights
+            insights = join_texts(minds) if more else mind.insights
             mind, dropped = replace(mind, candidates=minds, insights=insights), dropped + more
-        text = retell(candidates) if dropped else answer.value.text
+        text = join_texts(candidates) if dropped else answer.value.text
         grounded = replace(answer, value=Modification(text, candidates, mind))
         answer = guard_modification(_with_dropped(grounded, dropped), self._excerpt, rejected)
         self._found = answer.value
@@ -263,7 +263,7 @@ class Execution:
         known = await retry_until_available(self._task, partial(self._database.with_evidence, known))
         answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
         mind, dropped = ground_inferences(answer.value, known, is_all=self._knows_all)
-        mind = replace(mind, insights=retell(mind.candidates) if dropped else mind.insights)
+        mind = replace(mind, insights=join_texts(mind.candidates) if dropped else mind.insights)
         answer = guard_mind(_with_dropped(replace(answer, value=mind), dropped), self._excerpt, rejected)
         candidates = answer.value.candidates
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
@@ -275,7 +275,7 @@ class Execution:
     async def _store_mind(self, answer: Answer[Mind]) -> None:
         if self._first_result().mind is None:  # that of the first stage is grounded already
             candidates, dropped = self._grounded(answer.value.candidates)
-            insights = retell(candidates) if dropped else answer.value.insights
+            insights = join_texts(candidates) if dropped else answer.value.insights
             grounded = replace(answer, value=replace(answer.value, candidates=candidates, insights=insights))
             answer = _with_dropped(grounded, dropped)
         answer = guard_mind(answer, self._excerpt, await self._find_rejected())

@@ -14,7 +14,7 @@ from .consolidation import split_facts
 from .results import DROPPED, MASKED
 from .stages import Answer, Candidate, Excerpt, Mind, Modification
 
-_MOST_TOLD = 50  # candidates in the news
+_MOST_TEXTS = 50  # candidates in the news
 
 IsRejected = Callable[[Candidate], bool]
 
@@ -48,7 +48,7 @@ def guard_modification(
         mind = guard_mind(Answer(answer.value.mind, data=answer.data), excerpt, is_rejected)
         answer = replace(answer, value=replace(answer.value, mind=mind.value), data=mind.data)
     checked = check_candidates(split_facts(answer.value.candidates), excerpt, is_rejected)
-    text = retell(checked.candidates) if checked.dropped else mask_secrets(answer.value.text).text
+    text = join_texts(checked.candidates) if checked.dropped else mask_secrets(answer.value.text).text
     value = replace(answer.value, text=text, candidates=checked.candidates)
     return replace(answer, value=value, data=_with_counts(answer, checked))
 
@@ -57,14 +57,14 @@ def guard_mind(answer: Answer[Mind], excerpt: Excerpt, is_rejected: IsRejected |
     """The answer of the third stage, as it may be stored."""
     checked = check_candidates(split_facts(answer.value.candidates), excerpt, is_rejected)
     told = answer.value.insights
-    insights = retell(checked.candidates) if checked.dropped else mask_secrets(told).text
+    insights = join_texts(checked.candidates) if checked.dropped else mask_secrets(told).text
     value = replace(answer.value, insights=insights, candidates=checked.candidates)
     return replace(answer, value=value, data=_with_counts(answer, checked))
 
 
-def retell(candidates: Sequence[Candidate]) -> str:
+def join_texts(candidates: Sequence[Candidate]) -> str:
     """The news in words, from the candidates that are left: a dropped one must not be told anywhere."""
-    return " ".join(candidate.text for candidate in candidates[:_MOST_TOLD])
+    return " ".join(candidate.text for candidate in candidates[:_MOST_TEXTS])
 
 
 def _with_counts(answer: Answer[Any], checked: Checked) -> dict[str, Any]:

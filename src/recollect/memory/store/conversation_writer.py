@@ -247,7 +247,7 @@ def _record(
 ) -> Script[tuple[str, bool]]:
     """The id of the memory, and whether the conversation is new."""
     made, queries = _memory_row(tenant, conversation, now), database.recording
-    memory = _theirs(conversation, (yield from memories.find_to_record(made, queries.find)))
+    memory = _require_its_memory(conversation, (yield from memories.find_to_record(made, queries.find)))
     spans = spans_of(conversation.messages)
     return memory, (yield from recording.add(queries, tenant, conversation, memory, spans, now))
 
@@ -257,7 +257,7 @@ def _memory_row(tenant: str, conversation: Conversation, now: str) -> MemoryRow:
     return MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, conversation.memory_id)
 
 
-def _theirs(conversation: Conversation, memory: str) -> str:
+def _require_its_memory(conversation: Conversation, memory: str) -> str:
     """The id of the memory, unless the conversation names another.
 
     The error for a `memory_id` of another agent, user or tenant is the same, so it reveals nothing of them.
@@ -271,7 +271,7 @@ def _open(
     database: MemoryDatabase, tenant: str, made: Conversation, settings: conversations.Settings, now: str
 ) -> Script[None]:
     row = _memory_row(tenant, made, now)
-    memory = _theirs(made, (yield from memories.find_to_record(row, database.recording.find)))
+    memory = _require_its_memory(made, (yield from memories.find_to_record(row, database.recording.find)))
     yield from conversations.open_empty(tenant, made, memory, now, settings)
 
 

@@ -180,15 +180,15 @@ class AgentRuntime:
             if self.has_model:
                 with contextlib.suppress(ModelNotConfiguredError):  # each turn raises this error itself
                     self._model_provider()
-            self._rehearse()
+            self._warm_up()
 
-    def _rehearse(self) -> None:
-        from .rehearsal import rehearse
+    def _warm_up(self) -> None:
+        from .warm_up import warm_up
 
         try:
-            rehearse(self._options.endpoint if self.has_model else None)
+            warm_up(self._options.endpoint if self.has_model else None)
         except Exception as error:  # noqa: BLE001 - a first turn that fails, too, has its own error
-            logger.warning("rehearsal of a chat failed (%s)", type(error).__name__)
+            logger.warning("warm-up of a chat failed (%s)", type(error).__name__)
 
     def model_of(self, name: str) -> str:
         """The model of an agent; `offline` if it has none."""

@@ -18,8 +18,8 @@ from ..access.budget import Budget
 from ..problems import Problem
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
+from .accounting import Account, AccountedCall, CallAccounting
 from .answers import DECODABLE
-from .books import Account, BookedCall, Books
 from .exact_json import decode_object
 from .recalling import DeadlineRecall, Memories
 from .recording import Recorder, Turn
@@ -73,7 +73,7 @@ class Proxy:
     def __init__(self, settings: Settings, metrics: Metrics, audit: AuditLog, budget: Budget) -> None:
         self._settings = settings.proxy
         seconds = settings.proxy.recall_milliseconds / 1000
-        self.books = Books(audit, budget, seconds)
+        self.accounting = CallAccounting(audit, budget, seconds)
         self._recall = DeadlineRecall(seconds, _options_of(settings))
         self._count_state = metrics.count_proxied_call
         self.recorder = Recorder(
@@ -91,7 +91,7 @@ class Proxy:
         )
 
     async def pass_on(self, request: Request, provider: Provider, path: str) -> PassedOn:
-        """Pass a call on as it is. It uses no model, and is not in the books."""
+        """Pass a call on as it is. It uses no model, and is not accounted for."""
         return self._passed(request, provider, path, _Enriched(await request.body(), "off"))
 
     async def pass_on_counted(
@@ -101,7 +101,7 @@ class Proxy:
         call = await self._book(request, store)
         with self._released_if_refused(call):
             passed = self._passed(request, provider, path, _Enriched(await request.body(), "off"))
-        passed.on_end = partial(self.books.close, call)
+        passed.on_end = partial(self.accounting.close, call)
         return passed
 
     async def pass_on_with_memory(
@@ -136,21 +136,21 @@ class Proxy:
 
     async def aclose(self, seconds: float) -> None:
         """Record what is waiting, for so many seconds, and close the connections."""
-        await asyncio.gather(self.recorder.aclose(seconds), self.books.aclose(seconds))
+        await asyncio.gather(self.recorder.aclose(seconds), self.accounting.aclose(seconds))
         await self._recall.aclose()
         await self._upstream.aclose()
 
-    async def _book(self, request: Request, store: MemoryStore, *, uses_model: bool = True) -> BookedCall:
+    async def _book(self, request: Request, store: MemoryStore, *, uses_model: bool = True) -> AccountedCall:
         """A call with its tokens reserved. Raises a `Problem` if none are left."""
-        reservation_id = await self.books.reserve(store.tenant) if uses_model else None
-        return BookedCall(Account.of(request), store, uses_model=uses_model, reservation_id=reservation_id)
+        reservation_id = await self.accounting.reserve(store.tenant) if uses_model else None
+        return AccountedCall(Account.of(request), store, uses_model=uses_model, reservation_id=reservation_id)
 
     @contextmanager
-    def _released_if_refused(self, call: BookedCall) -> Iterator[None]:
+    def _released_if_refused(self, call: AccountedCall) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            self.books.settle(call, 0)
+            self.accounting.settle(call, 0)
             raise
 
     async def _enrich(self, request: Request, dialect: Dialect, store: MemoryStore) -> _Enriched:
@@ -186,8 +186,8 @@ class Proxy:
         headers = headers_to_pass_on(given, provider.credentials(request.headers))
         return PassedOn(self._upstream, Call(request.method, url, headers, enriched.content), enriched.state)
 
-    def _end_turn(self, call: BookedCall, enriched: _Enriched, ended: Ended) -> None:
-        self.books.close(call, ended)
+    def _end_turn(self, call: AccountedCall, enriched: _Enriched, ended: Ended) -> None:
+        self.accounting.close(call, ended)
         speaker, thread, said = enriched.speaker, enriched.thread, enriched.said
         if not call.uses_model or call.dialect is None or speaker is None or not said:
             return

@@ -128,12 +128,12 @@ class Recorder:
         while True:
             turn = await lane.get()
             try:
-                self._count(await self._record_patiently(turn))
+                self._count(await self._record_with_retries(turn))
             finally:
                 self._turns, self._size = self._turns - 1, self._size - turn.size
                 lane.task_done()
 
-    async def _record_patiently(self, turn: Turn) -> str:
+    async def _record_with_retries(self, turn: Turn) -> str:
         """Record a turn, several times if the database fails; returns the outcome."""
         read = await asyncio.to_thread(_read, turn) if turn.size > _LARGE else _read(turn)
         if read is None:

@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from ..dependencies import ServiceDep, WriteStore, service_of
 from ..error_handlers import status_of
 from ..problems import Problem
-from .books import Account
+from .accounting import Account
 from .chat_completions import ChatCompletions
 from .messages import Messages
 from .proxy import Proxy
@@ -17,7 +17,7 @@ from .responses import Responses
 from .values import Dialect
 
 
-class BookedRoute(APIRoute):
+class AccountedRoute(APIRoute):
     """A route whose refused calls are in the audit log. Those that are passed on get there when they end."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -41,10 +41,10 @@ async def _enter_refused(request: Request, error: Exception) -> None:
     assert service.proxy is not None
     user_id = await service.proxy.user_of(request, _DIALECTS.get(account.action))
     store = service.memory.for_tenant(account.tenant)
-    service.proxy.books.enter(account, status_of(error), store, user_id)
+    service.proxy.accounting.enter(account, status_of(error), store, user_id)
 
 
-router = APIRouter(prefix="/proxy", include_in_schema=False, route_class=BookedRoute)
+router = APIRouter(prefix="/proxy", include_in_schema=False, route_class=AccountedRoute)
 
 _CHAT_COMPLETIONS, _RESPONSES, _MESSAGES = ChatCompletions(), Responses(), Messages()
 _DIALECTS: dict[str, Dialect] = {

@@ -57,7 +57,7 @@ def headers(limited: Running, tenant: str, user: str) -> dict[str, str]:
 
 def keep_books(proxy: Running) -> None:
     assert proxy.service.proxy is not None
-    proxy.do(proxy.service.proxy.books.wait())
+    proxy.do(proxy.service.proxy.accounting.wait())
 
 
 def used(proxy: Running, tenant: str) -> int:

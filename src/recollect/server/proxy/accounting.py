@@ -1,4 +1,4 @@
-"""The books of proxied calls: tokens and the audit log, written after a call has ended, many calls at once.
+"""The accounting of proxied calls: tokens and the audit log, written after the calls, many at once.
 
 No call waits for them, and none fails because of them. Only a tenant with a token budget waits before its
 call, for the reservation, and no longer than for its memories.
@@ -49,8 +49,8 @@ class Account:
 
 
 @dataclass(frozen=True)
-class BookedCall:
-    """A call in the books."""
+class AccountedCall:
+    """A call with what is to be accounted for."""
 
     account: Account
     store: MemoryStore
@@ -70,7 +70,7 @@ class _Entry:
     user_id: str | None = field(default=None, repr=False)
 
 
-class Books:
+class CallAccounting:
     """Reserves, counts and audits. `patience` is in seconds."""
 
     def __init__(self, audit: AuditLog, budget: Budget, patience: float) -> None:
@@ -109,7 +109,7 @@ class Books:
         except (StorageError, OSError):
             return None
 
-    def close(self, call: BookedCall, ended: Ended) -> None:
+    def close(self, call: AccountedCall, ended: Ended) -> None:
         """Enter a call that has ended."""
         self.enter(call.account, ended.status or _HUNG_UP, call.store, call.user_id)
         if not call.uses_model or ended.status not in _ANSWERED or ended.content is None:
@@ -126,7 +126,7 @@ class Books:
         entry = new_entry(account.tenant, account.key_id, account.action, None, status, account.request_id)
         self._entries.add(_Entry(entry, store, user_id))
 
-    def settle(self, call: BookedCall, tokens: int) -> None:
+    def settle(self, call: AccountedCall, tokens: int) -> None:
         """Count the tokens of a call in place of its reservation."""
         if tokens or call.reservation_id is not None:
             is_turn = call.dialect is not None
@@ -152,7 +152,7 @@ class Books:
             self._entries.aclose(seconds), self._tokens.aclose(seconds), *self._late, return_exceptions=True
         )
 
-    async def _settle_large(self, call: BookedCall, encoding: str, content: bytes) -> None:
+    async def _settle_large(self, call: AccountedCall, encoding: str, content: bytes) -> None:
         self.settle(call, await asyncio.to_thread(tokens_of, encoding, content, call.dialect, call.said))
 
     async def _release(self, reserving: "asyncio.Task[Reservation]") -> None:

@@ -1,6 +1,6 @@
 """A run of the Agents SDK on a canned answer, before the first turn. It is slow to import.
 
-The SDK and pydantic prepare much at its first use, such as the validators of events. In a rehearsal that
+The SDK and pydantic prepare much at its first use, such as the validators of events. In a warm-up that
 happens in a thread, where it does not block the event loop. No request leaves the process.
 """
 
@@ -20,15 +20,15 @@ from .offline import OfflineModel, answer_events
 from .options import ModelEndpoint, make_model_provider, make_run_config
 
 _ANSWER = "Hello."
-_NAME = "rehearsal"
+_NAME = "warm-up"
 
 
-def rehearse(endpoint: ModelEndpoint | None) -> None:
+def warm_up(endpoint: ModelEndpoint | None) -> None:
     """Run an agent once, with a client as for the endpoint, or offline."""
-    asyncio.run(_rehearse(endpoint))
+    asyncio.run(_warm_up(endpoint))
 
 
-async def _rehearse(endpoint: ModelEndpoint | None) -> None:
+async def _warm_up(endpoint: ModelEndpoint | None) -> None:
     if endpoint is None:
         await _run(OfflineModel(_recall_nothing))
         return
