@@ -79,7 +79,7 @@ def test_recall_shows_the_lines_that_an_agent_is_given(run: Run) -> None:
     shown = run(*question).out
     assert all(line.id in shown and line.text in shown for line in given)
     assert [each["id"] for each in run(*question, "--limit", "1", "--json").json["lines"]] == [given[0].id]
-    assert run(*question, "--type", "mind", "--json").json["lines"] == []
+    assert run(*question, "--type", "event", "--json").json["lines"] == []
     assert run(*question, "--min-score", "1", "--json").json["lines"] == []
     unknown = run("recall", "What is the capital of Mongolia?", "--user", "ada")
     assert (unknown.code, unknown.out) == (0, "")

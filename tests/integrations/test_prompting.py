@@ -250,7 +250,7 @@ async def test_a_search_that_hangs_costs_the_tail_and_not_the_page(
 async def test_odd_words_are_looked_up_like_others(server: ProviderServer) -> None:
     server.responses.reply("Hello.")
     async with await known_to_live_in_lisbon() as store, agent_on(server) as plain:
-        await run(with_memory(plain, store, "ada", prompt=NO_PAGE), "nul \0 in Lisbon 😀")
+        await run(with_memory(plain, store, "ada", prompt=NO_PAGE), "Do I live in Lisbon? \0 😀")
     assert "The user lives in Lisbon." in remembered(server)
 
 

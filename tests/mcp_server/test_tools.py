@@ -117,8 +117,11 @@ async def test_why_quotes_the_messages_that_an_entry_was_learned_from(tmp_path: 
     assert values["model"] == "offline"
     assert [quote["conversation_id"] for quote in values["quotes"]] == [talk.conversation_id]
     assert values["entry"]["evidence"][0]["message_id"] == values["quotes"][0]["message_id"]
-    (message,) = found.structured_content["messages"]
-    assert (message["conversation_id"], message["role"]) == (talk.conversation_id, "assistant")
+    messages = found.structured_content["messages"]
+    assert [(each["conversation_id"], each["role"]) for each in messages] == [
+        (talk.conversation_id, "user"),
+        (talk.conversation_id, "assistant"),
+    ]
     assert is_marked(words_of(found), f'assistant: "{answer["content"]}"')
 
 

@@ -30,7 +30,9 @@ async def _until(done: Callable[[], Any]) -> None:
 async def test_a_learning_process_is_started_when_the_system_can_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = {"url": str(tmp_path / "recollect.db"), "create_tables": True}
+    file = tmp_path / "recollect.db"
+    file.touch()  # as by the service, which opens it first
+    place = {"url": str(file), "create_tables": True}
     learning = LearningProcess(Settings.model_validate({"database": place, "memory": {"embedder": "none"}}))
     monkeypatch.setattr(learner, "_FIRST_PAUSE", 0.01)
     with caplog.at_level(logging.ERROR), monkeypatch.context() as broken:

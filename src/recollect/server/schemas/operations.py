@@ -31,7 +31,7 @@ HitLimit: TypeAlias = Annotated[int, Field(ge=1)]
 
 _TYPES: dict[Kind | None, Any] = {
     Kind.OWNER_ID: OwnerId,
-    Kind.USERS: Annotated[list[OwnerId], Field(min_length=1, max_length=MOST_USERS)],
+    Kind.USERS: Annotated[list[OwnerId], Field(min_length=1, max_length=MOST_USERS, fail_fast=True)],
     Kind.KEY: Key,
     Kind.QUESTION: Question,
     Kind.WORDS: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)],

@@ -183,7 +183,7 @@ class RecallResponse(_SearchResponse):
     now: Time = Field(description="The time that the text gives as now.")
 
 
-Texts: TypeAlias = Annotated[list[Question], Field(max_length=1000)]
+Texts: TypeAlias = Annotated[list[Question], Field(max_length=1000, fail_fast=True)]
 
 
 class PromptRequest(RequestBody):
