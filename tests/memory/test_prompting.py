@@ -124,3 +124,15 @@ async def test_what_the_model_sees_anyway_is_not_repeated() -> None:
         question = "What is my sailing boat called?"
         assert "Argo" in (await PromptMemory().compose(owner, question, OPTIONS)).tail
         assert not (await PromptMemory().compose(owner, question, OPTIONS, seen=[said])).tail
+
+
+@in_event_loop
+async def test_nothing_of_an_erased_user_is_kept_for_prompts() -> None:
+    async with known("The user lives in Porto.") as (store, owner):
+        prompts = PromptMemory()
+        before = await prompts.compose(owner, "Where do I live?", OPTIONS, turn="one")
+        assert "Porto" in before.page
+        await store.erase_user("ada")
+        again = await prompts.compose(owner, "Where do I live?", OPTIONS, turn="one")
+        assert (again.page, again.tail) == ("", "")
+        assert prompts.parts_of(owner, None, None, OPTIONS).page == "", "also if memory fails now"

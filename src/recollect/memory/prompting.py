@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from ..errors import InvalidValueError, RecollectError
 from ..strategies.summaries import ConversationSummary
@@ -155,6 +155,15 @@ class _Pin(NamedTuple):
     """The newest turn, whose further calls of the model get the same."""
 
 
+_alive: "WeakSet[PromptMemory]" = WeakSet()
+
+
+def forget_prompts(tenant: str, user_id: str) -> None:
+    """Drop what the prompts of this process keep of a user, after an erasure."""
+    for prompts in list(_alive):
+        prompts.forget(tenant, user_id)
+
+
 class PromptMemory:
     """Composes the page and the tail of each turn, for any number of users and conversations.
 
@@ -163,6 +172,13 @@ class PromptMemory:
 
     def __init__(self) -> None:
         self._pins: OrderedDict[tuple[str | None, ...], _Pin] = OrderedDict()
+        _alive.add(self)
+
+    def forget(self, tenant: str, user_id: str) -> None:
+        """Drop what is kept of a user."""
+        for key in list(self._pins):
+            if key[0] == tenant and key[2] == user_id:
+                del self._pins[key]
 
     async def compose(
         self,
@@ -182,9 +198,9 @@ class PromptMemory:
 
         `is_start` says that the conversation starts. A `mark` says which page it has, if another process may
         have fixed it. A `turn` that is named again gets the same parts, whatever has become known since. If
-        memory fails or takes longer than `patience` seconds, the page is the one that was sent last, and the
-        tail is empty. Left out are messages whose texts are `seen`, and lines of which `is_seen` says so: the
-        model has them anyway.
+        memory fails or takes longer than `patience` seconds, the tail is empty, and the page is the one that
+        was sent last, unless that was too long ago. Left out are messages whose texts are `seen`, and lines
+        of which `is_seen` says so: the model has them anyway.
         """
         known = None if is_start or turn is None else self.parts_of_turn(owner, turn)
         if known is not None:
@@ -262,7 +278,8 @@ class PromptMemory:
         if fixed is None:
             pin = self._pins.get(_key_of(owner))
             rendered = block.render(summary=summary, budget=options.tail_budget)
-            page, version = (pin.text, pin.version) if pin else ("", "")
+            is_recent = pin is not None and now() - pin.used <= timedelta(seconds=options.idle_seconds)
+            page, version = (pin.text, pin.version) if pin and is_recent else ("", "")
             return PromptParts(
                 page, rendered.text, version, None, _shown(block, rendered), (), rendered.memory_count
             )

@@ -17,6 +17,7 @@ from ...sql.scripts import MakeScript, Row
 from ..database import conversations
 from ..database.access import MemoryDatabase, column_now
 from ..database.removal import ConcurrentChangeError
+from ..prompting import forget_prompts
 from ..rights import erasure
 from ..rights.erasure import ErasureRequest, ErasureResult
 from ..rights.exports import CONTINUED, FORMAT, KINDS, export_records, export_tenant
@@ -222,6 +223,8 @@ class DataRights:
         for memory_id in {memory_id for erased in results for memory_id in erased.memory_ids}:
             self._corpora.forget(memory_id)
             self._pages.forget(memory_id)
+        for user_id in {erased.user_id for erased in results}:
+            forget_prompts(self._tenant, user_id)
         if isinstance(self._embedder, CachedEmbedder):
             self._embedder.clear()
         forget_texts()
