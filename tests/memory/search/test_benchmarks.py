@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.search import fit
+from benchmarks.search import fit, later_mentions
 from benchmarks.search.first_minute import measure_blocks
 
 SAID = {
@@ -56,3 +56,10 @@ def test_a_new_user_gets_answers_and_nothing_else() -> None:
     assert (len(answered), len(silent)) == (30, 30)
     assert sum(each.is_right for each in answered) >= 27, [e.text for e in answered if not e.is_right]
     assert sum(each.is_right for each in silent) >= 27, [e.text for e in silent if not e.is_right]
+
+
+def test_a_later_mention_of_somebody_else_does_not_lead_the_block() -> None:
+    shown = asyncio.run(later_mentions.measure())
+    assert len(shown) == 30
+    assert sum(each.is_right for each in shown) >= 29, [each.question for each in shown if not each.is_right]
+    assert sum(each.is_misled for each in shown) <= 2, [each.question for each in shown if each.is_misled]

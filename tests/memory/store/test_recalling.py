@@ -306,6 +306,15 @@ def test_a_doubtful_entry_says_that_it_may_no_longer_hold() -> None:
     assert (line.reason, line.text) == ("doubtful", "7 May 2026: The user sees Leeds. (may no longer hold)")
 
 
+def test_a_doubtful_entry_gives_way_only_to_all_messages_that_it_rests_on() -> None:
+    evidence = (Evidence("c1", "later", "run"), Evidence("c1", "stated", "run"))
+    doubtful = entry("Leeds", 0.9, confidence=0.1, evidence=evidence)
+    both = [turn("later", 0.5), turn("stated", 0.4)]
+    assert ids(block(entries=[doubtful], turns=both).lines) == ["later", "stated"]
+    lines = block(entries=[doubtful], turns=both, outdated={("c1", "stated")}).lines
+    assert [(line.id, line.reason) for line in lines] == [("Leeds", "doubtful")], "it is not lost"
+
+
 def test_an_entry_that_held_earlier_says_until_when() -> None:
     hit = entry("Leeds", 0.9, said_at=NOON, valid_from="2024-03", retired_at=LATER)
     (line,) = block(FORMER, entries=[hit]).lines

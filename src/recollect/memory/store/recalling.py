@@ -133,14 +133,14 @@ def _each_once(facts: Sequence[Line], quotes: Sequence[Line]) -> tuple[list[Line
     """The lines without what another one says, and the quotes that go with a fact, by their message.
 
     A fact tells a message better, takes the score of it, and is followed by its words if they say more. A
-    doubtful fact gives way to its message.
+    doubtful fact gives way to the messages that stated it and put it in doubt.
     """
     quoted = {line.messages[0]: line for line in quotes}
     kept: list[Line] = []
     words: dict[MessageKey, Line] = {}
     for fact in facts:
         its = [quoted[key] for key in fact.messages if key in quoted]
-        if fact.reason == "doubtful" and its:
+        if fact.reason == "doubtful" and fact.messages and quoted.keys() >= set(fact.messages):
             continue
         its += [words[key] for key in fact.messages if key in words]
         kept.append(replace(fact, score=max([fact.score, *(quote.score for quote in its)])))
