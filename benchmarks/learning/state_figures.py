@@ -85,7 +85,7 @@ def _share(part: int, whole: int) -> float:
 async def measure_states(extractor: Extractor, users: Sequence[User]) -> Tally:
     """Let an extractor learn from users, in a store of their own, and compare it with the labels."""
     tally = Tally()
-    async with MemoryStore(":memory:", workers=0, embedder=None) as store:
+    async with MemoryStore(":memory:", workers=0) as store:
         for user in users:
             learned = await _learn(store, extractor, user)
             current = [entry for entry in learned if entry.retired_at is None]
@@ -93,6 +93,7 @@ async def measure_states(extractor: Extractor, users: Sequence[User]) -> Tally:
             _read(user, learned, tally)
             _find(user, current, tally)
             _look_for_changes(user, current, tally)
+            await store.embed_pending()
             for question in user.questions:
                 found = await store.recall(question.text, _AGENT, user.name)
                 _answer(user, question, found.text, tally)
