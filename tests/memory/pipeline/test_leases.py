@@ -20,7 +20,10 @@ WORKERS = "recollect-memory-workers"
 
 
 class Freeze:
-    """Lets the workers of a store stand still as a process does that is stopped: no heartbeat either."""
+    """Lets the workers of a store stand still as a process does that is stopped: no heartbeat either.
+
+    A transaction that had begun would hold its locks for as long, so they go on for a moment again and again.
+    """
 
     def __init__(self) -> None:
         self._has_begun = threading.Event()
@@ -28,7 +31,8 @@ class Freeze:
 
     async def __call__(self) -> None:
         self._has_begun.set()
-        self.is_over.wait(2 * LONGEST)
+        while not self.is_over.wait(4 * SHORT_LEASE.lease_seconds):  # noqa: ASYNC110 - it holds the thread
+            await asyncio.sleep(0.05)
 
     async def has_begun(self) -> None:
         assert await asyncio.to_thread(self._has_begun.wait, LONGEST)
