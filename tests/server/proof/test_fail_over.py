@@ -137,7 +137,6 @@ def check_posted(client: httpx2.Client, users: list[str]) -> None:
     for user in users:
         owner = {"agent_id": TALKER, "user_id": user}
         assert len(client.get("/v1/conversations", params=owner).json()["items"]) == 1, user
-        found = client.get("/v1/memories/of", params=owner)
         wait_until(lambda: _is_learned(client, owner))  # noqa: B023 - used at once
         found = client.get("/v1/memories/of", params=owner).json()
         texts = [text for name, texts in found.items() if name.endswith("_content") for text in texts]
